@@ -1,0 +1,1 @@
+"""What the editor may ask, one package per protocol version."""

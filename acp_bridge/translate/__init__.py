@@ -1,0 +1,1 @@
+"""Session events to protocol updates, one package per protocol version."""

@@ -1,0 +1,1 @@
+"""The agent, without any editor: session log, model, tools, turns."""

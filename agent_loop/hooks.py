@@ -1,0 +1,116 @@
+"""The bus: emit, parallel, around (contract agent-loop.md §6).
+
+May not know: what travels on it. Invariant: a listener that raises never harms the emitter or its neighbours (the
+fifth wall: it is reported to `on_error`), and a registration disappears with the scope that made it.
+
+Names in use: `session/created|event|flush`, `agent/created|disposed|status|error`,
+`agent/turn-start|turn-end|step-start|step-end`, `agent/inbox/inserted|claimed|discarded`, `agent/flow` (parallel),
+`agent/request|step-result|turn-continuation` (around), `llm/stream` (around), `tools/execute` (around),
+`tools/output`, `tools/change`, `commands/change`, `system-prompt/assemble` (around).
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+Remover = Callable[[], None]
+Listener = Callable[..., Any]
+Layer = Callable[..., Any]
+
+
+class Scope:
+    """Owns registrations; `dispose` removes them in reverse order. Idempotent."""
+
+    def __init__(self) -> None:
+        self._removers: list[Remover] = []
+
+    def own(self, remover: Remover) -> Remover:
+        """Remember `remover`; returns it."""
+        self._removers.append(remover)
+        return remover
+
+    def dispose(self) -> None:
+        """Remove everything that was registered through this scope."""
+        while self._removers:
+            self._removers.pop()()
+
+
+class Hooks:
+    """Listeners by name. Agent-scoped ones hear only what is emitted with that `agent` id."""
+
+    def __init__(self, on_error: Callable[[str, Exception], None]) -> None:
+        self._on_error = on_error
+        self._listeners: dict[str, list[tuple[str | None, Listener]]] = {}
+        self._layers: dict[str, list[tuple[str | None, Layer]]] = {}
+
+    def on(self, name: str, listener: Listener, *, agent: str | None = None, scope: Scope | None = None) -> Remover:
+        """Register a listener for `emit` or `parallel`; returns its remover."""
+        return self._register(self._listeners, name, (agent, listener), scope)
+
+    def wrap(self, name: str, layer: Layer, *, agent: str | None = None, scope: Scope | None = None) -> Remover:
+        """Register a layer `layer(value…, next)` for `around`; the first registered is the outermost."""
+        return self._register(self._layers, name, (agent, layer), scope)
+
+    @staticmethod
+    def _register(
+        table: dict[str, list[tuple[str | None, Listener]]],
+        name: str,
+        entry: tuple[str | None, Listener],
+        scope: Scope | None,
+    ) -> Remover:
+        entries = table.setdefault(name, [])
+        entries.append(entry)
+
+        def remove() -> None:
+            # identity, not equality: the same function may be registered twice
+            for index, present in enumerate(entries):
+                if present is entry:
+                    del entries[index]
+                    return
+
+        return scope.own(remove) if scope else remove
+
+    def listening(self, name: str) -> bool:
+        """True when somebody listens to `name`: lets a hot path skip building what nobody hears."""
+        return bool(self._listeners.get(name))
+
+    def emit(self, name: str, *args: Any, agent: str | None = None) -> None:
+        """Call every listener in registration order, synchronously; each is contained."""
+        for wanted, listener in tuple(self._listeners.get(name, ())):
+            if wanted is None or wanted == agent:
+                try:
+                    listener(*args)
+                except Exception as error:  # noqa: BLE001 - the listener wall
+                    self._on_error(name, error)
+
+    async def parallel(self, name: str, *args: Any, agent: str | None = None) -> list[Any]:
+        """Await every listener; all run. Returns their results, a raised exception as itself."""
+        results: list[Any] = []
+        for wanted, listener in tuple(self._listeners.get(name, ())):
+            if wanted is None or wanted == agent:
+                try:
+                    results.append(await listener(*args))
+                except Exception as error:  # noqa: BLE001 - the listener wall
+                    self._on_error(name, error)
+                    results.append(error)
+        return results
+
+    def around(self, name: str, innermost: Callable[..., Any], *, agent: str | None = None) -> Callable[..., Any]:
+        """Compose the layers of `name` about `innermost`; a layer may skip `next` or wrap it.
+
+        Exceptions pass through: a layer is part of the call, not an onlooker.
+        """
+        call = innermost
+        for wanted, layer in reversed(self._layers.get(name, [])):
+            if wanted is None or wanted == agent:
+                call = _bind(layer, call)
+        return call
+
+
+def _bind(layer: Layer, inner: Callable[..., Any]) -> Callable[..., Any]:
+    def call(*args: Any) -> Any:
+        return layer(*args, inner)
+
+    return call
+
+
+AsyncListener = Callable[..., Awaitable[Any]]

@@ -1,0 +1,1 @@
+"""The model seam, its assembler and its adapters."""

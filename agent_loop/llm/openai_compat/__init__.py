@@ -1,0 +1,1 @@
+"""The adapter for DeepSeek and every OpenAI-compatible endpoint."""

@@ -1,0 +1,1 @@
+"""The append-only session log and everything derived from it."""

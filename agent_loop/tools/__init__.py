@@ -1,0 +1,1 @@
+"""The tool seam, its registry and the tools."""

@@ -1,0 +1,161 @@
+"""The tool seam: what a tool declares, is given, and answers (contract tools-and-bash.md §1).
+
+May not know: ACP, files of any one tool. Invariant: presentation is pure — arguments, result and logged meta in, card
+out — so that a card shown live and a card shown on load are the same.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal
+
+from agent_loop.abort import AbortSignal
+from agent_loop.vocabulary import Block, JsonObject, text_block
+
+Effect = Literal["read", "edit", "execute", "none"]
+"""What a call does to the world; the permission policy decides on it."""
+
+ToolKind = Literal["read", "edit", "delete", "move", "search", "execute", "think", "fetch", "other"]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """One call as the model made it: `arguments` parsed, `raw` the JSON text, `id` unique in the session."""
+
+    id: str
+    name: str
+    arguments: JsonObject
+    raw: str
+
+
+def _no_output(_data: bytes) -> None:
+    return
+
+
+@dataclass(frozen=True, slots=True)
+class ToolContext:
+    """Where a call runs. The body watches `signal` and ends soon after it aborts, with an outcome that says so.
+
+    `on_output` takes raw bytes while the call runs (live display only).
+    """
+
+    session_id: str
+    cwd: str
+    signal: AbortSignal
+    on_output: Callable[[bytes], None] = _no_output
+
+
+@dataclass(frozen=True, slots=True)
+class ToolOutcome:
+    """What goes into `tool/result`: blocks for the model, display facts in `meta` (JSON)."""
+
+    content: list[Block]
+    is_error: bool = False
+    error: JsonObject | None = None  # {name, code}
+    meta: JsonObject | None = None
+
+    @classmethod
+    def failed(cls, message: str, *, name: str, code: str) -> "ToolOutcome":
+        """`Error: <message>` for the model, with its error identity."""
+        return cls([text_block(f"Error: {message}")], is_error=True, error={"name": name, "code": code})
+
+
+@dataclass(frozen=True, slots=True)
+class GenericCard:
+    """A card of plain content blocks (text for people, Markdown)."""
+
+    title: str
+    kind: ToolKind = "other"
+    content: list[Block] = field(default_factory=list[Block])
+    locations: list[JsonObject] = field(default_factory=list[JsonObject])  # {path, line?} 1-based
+
+
+@dataclass(frozen=True, slots=True)
+class TerminalCard:
+    """A foreground command: `title` is the bare command, `cwd` absolute."""
+
+    title: str
+    description: str | None = None
+    cwd: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TerminalResult:
+    """How a terminal card ends: stored `output`, then exactly one of exit code and signal.
+
+    Both None: the command never started; `text` then says why.
+    """
+
+    output: str
+    exit_code: int | None = None
+    signal: str | None = None
+    text: str = ""
+
+
+CallCard = GenericCard | TerminalCard
+ResultCard = GenericCard | TerminalResult
+
+
+class Tool(ABC):
+    """One tool. `parameters` is the JSON Schema sent to the model and checked on every call."""
+
+    name: str
+    description: str
+    parameters: JsonObject
+    effect: Effect = "execute"
+    concurrency_safe: bool = False
+
+    @abstractmethod
+    async def run(self, arguments: JsonObject, context: ToolContext) -> ToolOutcome:
+        """Run with validated arguments. May raise: the registry turns it into an error outcome."""
+
+    @abstractmethod
+    def present_call(self, arguments: JsonObject, cwd: str | None) -> CallCard:
+        """The card of a call. Pure; may raise on odd arguments (the generic card is shown then)."""
+
+    @abstractmethod
+    def present_result(self, arguments: JsonObject, content: list[Block], meta: JsonObject | None) -> ResultCard | None:
+        """The end of that card from the logged result; None = the result's text as it is. Pure."""
+
+
+@dataclass(frozen=True, slots=True)
+class Allow:
+    """Run it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Ask the user first; `digest` binds the answer to arguments + cwd, `preview` is logged."""
+
+    digest: str
+    preview: JsonObject | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The answer to an ask. `by`: `user`, `client`, `policy`, `abort`."""
+
+    outcome: Literal["allow", "reject", "cancelled"]
+    by: str
+
+
+class PermissionPolicy(ABC):
+    """Who may do what; implemented by the editor's side, evaluated by the step before dispatch."""
+
+    @abstractmethod
+    def evaluate(self, session_id: str, tool: Tool, call: ToolCall, cwd: str) -> Allow | Ask:
+        """Decide without waiting."""
+
+    @abstractmethod
+    async def ask(self, session_id: str, tool: Tool, call: ToolCall, ask: Ask, signal: AbortSignal) -> Decision:
+        """Wait for the user; returns at once with `cancelled` when `signal` aborts. Never raises."""
+
+
+class AllowAll(PermissionPolicy):
+    """No questions: for agents without an editor."""
+
+    def evaluate(self, session_id: str, tool: Tool, call: ToolCall, cwd: str) -> Allow | Ask:  # noqa: ARG002
+        return Allow()
+
+    async def ask(self, session_id: str, tool: Tool, call: ToolCall, ask: Ask, signal: AbortSignal) -> Decision:  # noqa: ARG002
+        return Decision("allow", "policy")

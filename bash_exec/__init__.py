@@ -1,0 +1,1 @@
+"""Run a shell command: bounded, contained, without secrets. Knows no agent."""

@@ -1,0 +1,1 @@
+"""Tests: acp_bridge.rpc."""

@@ -1,0 +1,169 @@
+"""The import plan of ARCHITECTURE.md, executed: every module of the product is read with `ast`."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+HOUSES = ("acp_bridge", "agent_loop", "bash_exec")
+MODULES = sorted(path for house in HOUSES for path in (ROOT / house).rglob("*.py"))
+
+# Rooms of a house, upper rooms first. A module belongs to the first room whose prefix it has; it may import its own
+# room and every room behind it. Rooms on one line may not import each other.
+AGENT_LOOP = (
+    ("agent_loop.loops", "agent_loop.commands"),
+    ("agent_loop.registry",),
+    ("agent_loop.agent",),
+    ("agent_loop.turn",),
+    ("agent_loop.step",),
+    ("agent_loop.prompt",),
+    ("agent_loop.tools",),
+    ("agent_loop.llm",),
+    ("agent_loop.session",),
+    ("agent_loop.inbox",),
+    ("agent_loop.vocabulary",),
+    ("agent_loop.hooks",),
+    ("agent_loop.runtime", "agent_loop.abort"),
+    ("agent_loop.errors",),
+)
+ACP_BRIDGE = (
+    ("acp_bridge.main",),
+    ("acp_bridge.cli", "acp_bridge.ui", "acp_bridge.methods"),
+    ("acp_bridge.bridge",),
+    ("acp_bridge.translate", "acp_bridge.permission"),
+    ("acp_bridge.rpc", "acp_bridge.schema"),
+    ("acp_bridge.settings", "acp_bridge.logs"),
+)
+# Importable by the composition root (and by themselves) only: everybody else speaks to the seam.
+LOCKED = ("bash_exec.local", "agent_loop.llm.openai_compat", "agent_loop.llm.replay", "agent_loop.session.jsonl")
+# One foreign library, one importer.
+CONFINED = {"jsonrpc_base": "acp_bridge.rpc.messages", "httpx2": "agent_loop.llm.openai_compat.http"}
+FORBIDDEN_WORDS = {"utils", "util", "helpers", "helper", "common", "base", "core", "manager", "misc"}
+# The light path answers `initialize` before these are imported.
+HEAVY = {"pydantic", "pydantic_core", "structlog", "anyio", "asyncio", "httpx2", "jsonrpc_base"}
+# `except Exception` stands at five walls: peer handler, turn, tool registry, presentation, listener.
+WALLS = {
+    "acp_bridge.rpc.peer",
+    "agent_loop.turn",
+    "agent_loop.tools.registry",
+    "acp_bridge.translate.v1.cards",
+    "agent_loop.hooks",
+    "agent_loop.session.log",
+}
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imports(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "relative import"
+            assert node.module is not None
+            yield node.module
+            # `from package import module` names a module too
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def under(name: str, prefix: str) -> bool:
+    return name == prefix or name.startswith(prefix + ".")
+
+
+def room_of(name: str, plan: tuple[tuple[str, ...], ...]) -> tuple[int, str] | None:
+    for floor, rooms in enumerate(plan):
+        for room in rooms:
+            if under(name, room):
+                return floor, room
+    return None
+
+
+def violations(name: str, source: str) -> list[str]:
+    """Every sentence of the plan that `source`, standing at `name`, breaks."""
+    tree = ast.parse(source)
+    found: list[str] = []
+    house = name.split(".")[0]
+    plan = {"agent_loop": AGENT_LOOP, "acp_bridge": ACP_BRIDGE}.get(house)
+    testing = under(name, "acp_bridge.testing")
+    for target in sorted(set(imports(tree))):
+        target_house = target.split(".")[0]
+        for library, importer in CONFINED.items():
+            if under(target, library) and name != importer:
+                found.append(f"{name} imports {target}: only {importer} may")
+        if target_house not in HOUSES:
+            continue
+        if HOUSES.index(target_house) < HOUSES.index(house):
+            found.append(f"{name} imports {target}: imports go down only")
+        if testing and not under(target, "acp_bridge.testing") and target != "acp_bridge":
+            found.append(f"{name} imports {target}: the test kit imports nothing of the product")
+        for locked in LOCKED:
+            if under(target, locked) and not under(name, locked) and name != "acp_bridge.main":
+                found.append(f"{name} imports {target}: only acp_bridge.main names concrete parts")
+        if plan and target_house == house and not testing:
+            here, there = room_of(name, plan), room_of(target, plan)
+            if here and there and here != there and there[0] <= here[0]:
+                found.append(f"{name} imports {target}: {here[1]} stands below or beside {there[1]}")
+    if name not in WALLS:
+        found.extend(
+            f"{name}:{node.lineno} catches Exception: only the five walls do"
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ExceptHandler)
+            and (node.type is None or (isinstance(node.type, ast.Name) and node.type.id in {"Exception", "BaseException"}))
+            and not any(isinstance(inner, ast.Raise) and inner.exc is None for inner in ast.walk(node))
+        )
+    return found
+
+
+@pytest.mark.parametrize("path", MODULES, ids=module_name)
+def test_the_module_keeps_the_plan(path: Path):
+    source = path.read_text("utf-8")
+    assert violations(module_name(path), source) == []
+    assert len(source.splitlines()) <= 400, "above 400 lines: which room is missing?"
+    assert not FORBIDDEN_WORDS & set(re.split(r"[._]", module_name(path)))
+    assert ast.get_docstring(ast.parse(source)), "a module says what it is for"
+
+
+@pytest.mark.parametrize(
+    ("name", "source"),
+    [
+        ("bash_exec.local", "import agent_loop.errors"),
+        ("agent_loop.turn", "from acp_bridge import bridge"),
+        ("agent_loop.session.log", "from agent_loop.agent import Agent"),
+        ("agent_loop.inbox", "from agent_loop.turn import run"),
+        ("agent_loop.tools.bash", "from bash_exec.local import LocalBashExecutor"),
+        ("acp_bridge.bridge", "from agent_loop.session.jsonl import JsonlSessionStore"),
+        ("acp_bridge.translate.v1.updates", "from acp_bridge.bridge import Bridge"),
+        ("acp_bridge.testing.harness", "from acp_bridge.settings import Settings"),
+        ("acp_bridge.rpc.peer", "import jsonrpc_base"),
+        ("agent_loop.llm.service", "import httpx2"),
+        ("acp_bridge.bridge", "try:\n    pass\nexcept Exception:\n    pass"),
+        ("acp_bridge.bridge", "try:\n    pass\nexcept:\n    pass"),
+    ],
+)
+def test_a_broken_plan_is_seen(name: str, source: str):
+    assert violations(name, source)
+
+
+def test_the_light_path_imports_nothing_heavy():
+    seen: set[str] = set()
+    queue = ["acp_bridge.main"]
+    while queue:
+        name = queue.pop()
+        path = ROOT.joinpath(*name.split("."))
+        path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+        if name in seen or not path.is_file():
+            continue
+        seen.add(name)
+        tree = ast.parse(path.read_text("utf-8"))
+        top = ast.Module([node for node in tree.body if not isinstance(node, ast.FunctionDef | ast.ClassDef)], [])
+        for target in imports(top):
+            assert target.split(".")[0] not in HEAVY, f"{name} imports {target} before initialize is answered"
+            if target.split(".")[0] in HOUSES:
+                queue.append(target)
+    assert "acp_bridge.main" in seen
