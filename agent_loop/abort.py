@@ -3,7 +3,8 @@
 May not know: what is aborted. Invariant: the first abort wins, its reason never changes, every callback runs once.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 
 import anyio
 
@@ -66,3 +67,17 @@ class AbortController(AbortSignal):
         self._callbacks.clear()
         for callback in callbacks:
             callback()
+
+
+@contextmanager
+def cancel_on_abort(signal: AbortSignal) -> Generator[None]:
+    """Cancel the block when `signal` aborts; it is then left quietly, and `signal.aborted` says so.
+
+    Not for the body of an async generator: a cancel scope must not be open across a `yield` of one.
+    """
+    with anyio.CancelScope() as scope:
+        remove = signal.on_abort(scope.cancel)
+        try:
+            yield
+        finally:
+            remove()

@@ -38,7 +38,7 @@ class Hooks:
     """Listeners by name. Agent-scoped ones hear only what is emitted with that `agent` id."""
 
     def __init__(self, on_error: Callable[[str, Exception], None]) -> None:
-        self._on_error = on_error
+        self.on_error = on_error
         self._listeners: dict[str, list[tuple[str | None, Listener]]] = {}
         self._layers: dict[str, list[tuple[str | None, Layer]]] = {}
 
@@ -80,7 +80,7 @@ class Hooks:
                 try:
                     listener(*args)
                 except Exception as error:  # noqa: BLE001 - the listener wall
-                    self._on_error(name, error)
+                    self.on_error(name, error)
 
     async def parallel(self, name: str, *args: Any, agent: str | None = None) -> list[Any]:
         """Await every listener; all run. Returns their results, a raised exception as itself."""
@@ -90,7 +90,7 @@ class Hooks:
                 try:
                     results.append(await listener(*args))
                 except Exception as error:  # noqa: BLE001 - the listener wall
-                    self._on_error(name, error)
+                    self.on_error(name, error)
                     results.append(error)
         return results
 

@@ -4,12 +4,17 @@ May not know: files. Invariant: a journal's `write_pending` is one synchronous k
 write of the same tick; what it has accepted survives `kill -9`.
 """
 
+import os
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
+from typing import Final
 
 from agent_loop.errors import HarnessError
 from agent_loop.session.events import SessionEvent, SessionHeader
+
+FIRST_WRITTEN: Final = frozenset({"turn/start", "command/run"})
+"""The events that bring a session into its store; what was logged before waits for them."""
 
 
 class SessionStoreError(HarnessError):
@@ -101,7 +106,10 @@ class SessionJournal(ABC):
 
     @abstractmethod
     def read(self, from_seq: int = 0) -> AsyncIterator[SessionEvent]:
-        """Stream the events that were written, in order, bounded memory."""
+        """Stream the events that were accepted until now, written or still waiting, in order, bounded memory.
+
+        Raises `SessionStoreError` when the log cannot be read.
+        """
 
     @abstractmethod
     async def close(self) -> None:
@@ -117,6 +125,25 @@ class StoredSession:
     event_count: int
 
 
+def ignore_event(_event: SessionEvent) -> None:
+    """For a load that nobody folds."""
+
+
+def check_directory(header: SessionHeader, cwd: str | None) -> None:
+    """Raise `SessionMismatchError` when both name a working directory and it is not the same one.
+
+    The same: `samefile`; when either is gone, the same text after normalising.
+    """
+    if cwd is None or header.cwd is None:
+        return
+    try:
+        same = os.path.samefile(cwd, header.cwd)
+    except OSError:
+        same = os.path.normpath(cwd) == os.path.normpath(header.cwd)
+    if not same:
+        raise SessionMismatchError(header.id, f"it belongs to the directory {header.cwd}, not to {cwd}")
+
+
 class SessionStore(ABC):
     """Opens journals. `create` touches nothing on disk."""
 
@@ -125,11 +152,15 @@ class SessionStore(ABC):
         """A journal for a new session (exclusive at publish: a duplicate id then is a `PersistenceError`)."""
 
     @abstractmethod
-    async def load(self, session_id: str, cwd: str | None) -> StoredSession:
+    async def load(
+        self, session_id: str, cwd: str | None, *, on_event: Callable[[SessionEvent], None] = ignore_event
+    ) -> StoredSession:
         """Open an existing session for writing, in whatever bucket it lies.
 
         Streams once: checks header, path, sequence; cuts a torn tail after the last `turn/end`; appends crash repair
-        and makes it durable. `cwd` (when given) must be the recorded directory (`samefile`, else normalised text).
-        Waits up to 6 s for the lock. Raises `SessionNotFoundError`, `SessionLockedError`, `SessionDamagedError`,
-        `SessionVersionError`, `SessionMismatchError`, `PersistenceError`.
+        and makes it durable. `on_event` is fed each event of that one pass in order, repair included, possibly in a
+        worker thread; when this raises, what it was fed is void. `cwd` (when given) must be the recorded directory
+        (`samefile`, else normalised text). Waits up to 6 s for the lock. Raises `SessionNotFoundError`,
+        `SessionLockedError`, `SessionDamagedError`, `SessionVersionError`, `SessionMismatchError`,
+        `PersistenceError`, and `SessionStoreError` itself when the log cannot be read.
         """

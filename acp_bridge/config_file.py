@@ -1,0 +1,93 @@
+"""The raw configuration: where the file is, its table, and whose key is wanted. The light half of the settings.
+
+May not know: what a setting means, pydantic — `initialize` names the key variable before anything heavy is imported.
+Invariant: nothing here raises for odd content; a broken file is reported once a session is wanted.
+"""
+
+import os
+import tomllib
+from collections.abc import Mapping
+from typing import Any, NamedTuple, cast
+
+APP = "dsh-acp-agent"
+DEEPSEEK = "deepseek"
+DEEPSEEK_KEY = "DEEPSEEK_API_KEY"
+
+
+class Flags(NamedTuple):
+    """What the command line said; None = not said."""
+
+    config: str | None = None
+    model: str | None = None
+    permission_mode: str | None = None
+
+
+class RawConfig(NamedTuple):
+    """The table of `path`; `problem` says why it could not be read (the table is then empty)."""
+
+    path: str
+    table: dict[str, Any]
+    problem: str | None = None
+
+
+def config_path(flags: Flags, environment: Mapping[str, str]) -> str:
+    """`--config`, else `DSH_CONFIG`, else `config.toml` in the platform's user config directory."""
+    if chosen := flags.config or environment.get("DSH_CONFIG"):
+        return os.path.abspath(chosen)
+    import platformdirs  # noqa: PLC0415 - 10 ms that a snapshot run, which names its file, need not pay
+
+    return os.path.join(platformdirs.user_config_dir(APP), "config.toml")
+
+
+def read_config(flags: Flags, environment: Mapping[str, str]) -> RawConfig:
+    """Read the file; an absent one is an empty table, unless it was asked for by name."""
+    path = config_path(flags, environment)
+    try:
+        with open(path, "rb") as file:
+            return RawConfig(path, tomllib.load(file))
+    except FileNotFoundError:
+        asked = flags.config or environment.get("DSH_CONFIG")
+        return RawConfig(path, {}, "the file does not exist" if asked else None)
+    except (OSError, ValueError) as error:
+        return RawConfig(path, {}, str(error))
+
+
+def _providers(table: Mapping[str, Any]) -> dict[str, Any]:
+    providers: object = table.get("providers")
+    return cast("dict[str, Any]", providers) if isinstance(providers, dict) else {}
+
+
+def _key_variable(provider: object) -> str | None:
+    name: object = cast("dict[str, Any]", provider).get("key_variable") if isinstance(provider, dict) else None
+    return name if isinstance(name, str) and name else None
+
+
+def key_variables(table: Mapping[str, Any]) -> list[str]:
+    """Every variable that may hold a key, whatever else is wrong with the table: no child may see one."""
+    return [DEEPSEEK_KEY, *filter(None, map(_key_variable, _providers(table).values()))]
+
+
+def split_model(name: object, providers: Mapping[str, Any]) -> tuple[str, str | None]:
+    """`provider/model` or a bare provider or a bare model (DeepSeek's) → (provider, model or None = its first)."""
+    if not isinstance(name, str):
+        return DEEPSEEK, None
+    if name in providers:
+        return name, None
+    head, slash, tail = name.partition("/")
+    if slash and (head in providers or head == DEEPSEEK):
+        return head, tail
+    return DEEPSEEK, name
+
+
+def wanted_model(table: Mapping[str, Any], flags: Flags, environment: Mapping[str, str]) -> object:
+    """The model asked for: flag, then `DSH_MODEL`, then the file; None = the default."""
+    return flags.model or environment.get("DSH_MODEL") or table.get("model")
+
+
+def chosen_key_variable(table: Mapping[str, Any], flags: Flags, environment: Mapping[str, str]) -> str | None:
+    """The variable of the chosen provider's key; None when it needs none (a replay never does)."""
+    if environment.get("DSH_SNAPSHOT") == "replay":
+        return None
+    providers = _providers(table)
+    provider, _model = split_model(wanted_model(table, flags, environment), providers)
+    return DEEPSEEK_KEY if provider == DEEPSEEK else _key_variable(providers.get(provider))

@@ -1,0 +1,71 @@
+"""The light path: answer `initialize` before pydantic, structlog and anyio are imported.
+
+May not know: sessions, the peer, anything that takes time to load. Invariant: it answers the plain case only —
+one `initialize` with an ordinary id, first on the wire — and hands every byte of anything else to the peer untouched.
+"""
+
+import json
+import os
+import select
+from collections.abc import Callable
+from typing import Any, NamedTuple, cast
+
+from acp_bridge.methods.v1.initialize import initialize_result, version_problem
+
+_POLL_SECONDS = 2.0
+_PLAIN_LINE = 64 * 1024
+
+
+class Greeting(NamedTuple):
+    """What the peer goes on with: bytes read but not consumed, the params answered (None: nothing was)."""
+
+    preread: bytes
+    initialize_params: dict[str, Any] | None
+
+
+def greet(read_fd: int, write_fd: int, key_variable: str | None, *, parent_alive: Callable[[], bool]) -> Greeting:
+    """Read until a line is whole (or EOF) and answer it when it is a plain `initialize`.
+
+    Blocking on purpose: nothing else runs yet. `parent_alive` is asked every 2 s while the client is silent.
+    """
+    buffer = b""
+    while b"\n" not in buffer and len(buffer) < _PLAIN_LINE:
+        while not select.select([read_fd], [], [], _POLL_SECONDS)[0]:
+            if not parent_alive():
+                return Greeting(buffer, None)
+        chunk = os.read(read_fd, _PLAIN_LINE)
+        if not chunk:
+            return Greeting(buffer, None)
+        buffer += chunk
+    line, _newline, rest = buffer.partition(b"\n")
+    params = _plain_initialize(line)
+    if params is None:
+        return Greeting(buffer, None)
+    request_id, arguments = params
+    response = {"jsonrpc": "2.0", "id": request_id, "result": initialize_result(key_variable)}
+    frame = json.dumps(response, separators=(",", ":")).encode() + b"\n"
+    while frame:
+        try:
+            frame = frame[os.write(write_fd, frame) :]
+        except OSError:
+            break  # the client is gone; the peer meets the same end and shuts down in order
+    return Greeting(rest, arguments)
+
+
+def _plain_initialize(line: bytes) -> tuple[int | str, dict[str, Any]] | None:
+    try:
+        loaded: object = json.loads(line.decode("ascii"))
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(loaded, dict):
+        return None
+    frame = cast("dict[str, Any]", loaded)
+    if frame.get("method") != "initialize" or frame.get("jsonrpc", "2.0") != "2.0":
+        return None
+    request_id, params = frame.get("id"), frame.get("params")
+    if isinstance(request_id, bool) or not isinstance(request_id, int | str) or not str(request_id).isascii():
+        return None
+    if not isinstance(params, dict) or "result" in frame or "error" in frame:
+        return None
+    arguments = cast("dict[str, Any]", params)
+    return None if version_problem(arguments) else (request_id, arguments)

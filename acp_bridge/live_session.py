@@ -1,0 +1,274 @@
+"""One live ACP session: its agent, what the client is shown of it, and the prompts that wait for it.
+
+May not know: which method asked. Invariant: a prompt settles exactly once, after every update of the turn that claimed
+its message was queued; what is shown comes from events, except live terminal bytes and the notice that the log itself
+cannot be written.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import anyio
+
+from acp_bridge.rpc.errors import ConnectionClosed, RpcError
+from acp_bridge.schema import ClientCapabilities
+from acp_bridge.terminal_output import CallLater, TerminalOutput
+from acp_bridge.translate.v1.cards import FindTool, Update, opened
+from acp_bridge.translate.v1.replay import Replay
+from acp_bridge.translate.v1.stops import Failed, Stopped, stop_of
+from acp_bridge.translate.v1.updates import UpdateRenderer, text_update
+from agent_loop.abort import AbortSignal
+from agent_loop.agent import Agent
+from agent_loop.errors import HarnessError
+from agent_loop.hooks import Hooks, Scope
+from agent_loop.inbox import InboxMessage
+from agent_loop.session.events import SessionEvent
+from agent_loop.tools.seam import ToolCall
+from agent_loop.vocabulary import USER, Block, TurnEndReason
+
+MAX_QUEUED = 32
+AT_ONCE = "cancel_request"
+
+
+class Wire(Protocol):
+    """What a session needs of the peer."""
+
+    @property
+    def congested(self) -> bool: ...
+
+    def notify(self, method: str, params: dict[str, Any], /) -> None: ...
+
+    async def drained(self) -> None: ...
+
+    async def request(self, method: str, params: dict[str, Any], *, signal: Any = None) -> dict[str, Any]: ...
+
+
+@dataclass(slots=True)
+class PromptInFlight:
+    """A prompt that waits. `turn` is the turn that claimed its message; `withdrawn`: it never will be."""
+
+    message_id: str
+    turn: int | None = None
+    withdrawn: bool = False
+    answer: Stopped | Failed | None = None
+    persisted: bool = True
+    done: anyio.Event = field(default_factory=anyio.Event)
+
+
+class LiveSession:
+    """Made for a new or loaded agent; `close` ends what it registered."""
+
+    def __init__(
+        self,
+        agent: Agent,
+        *,
+        wire: Wire,
+        hooks: Hooks,
+        capabilities: ClientCapabilities,
+        find_tool: FindTool,
+        window: Callable[[], int | None],
+        call_later: CallLater,
+    ) -> None:
+        self.agent = agent
+        self.capabilities = capabilities
+        self.unused_servers: tuple[str, ...] = ()
+        self._wire = wire
+        self._find_tool = find_tool
+        self._window = window
+        self._renderer = self._make_renderer(live=True)
+        self._output = TerminalOutput(self._show_output, call_later)
+        self._prompts: dict[str, PromptInFlight] = {}
+        self._held: list[SessionEvent] | None = None
+        self._replayed = anyio.Event()
+        self._replayed.set()
+        self._told_failure = False
+        self._scope = Scope()
+        self._scope.own(agent.session.subscribe(self._on_event))
+        listeners: dict[str, Callable[..., Any]] = {
+            "agent/inbox/claimed": self._on_claimed,
+            "agent/inbox/discarded": self._on_discarded,
+            "agent/turn-start": self._on_turn_start,
+            "agent/turn-end": self._on_turn_end,
+            "agent/status": self._on_status,
+            "agent/flow": self._on_flow,
+            "tools/output": self._on_output,
+        }
+        for name, listener in listeners.items():
+            hooks.on(name, listener, agent=agent.id, scope=self._scope)
+
+    @property
+    def id(self) -> str:
+        """The session id."""
+        return self.agent.id
+
+    @property
+    def prompt_owns_turn(self) -> bool:
+        """A prompt of the client waits for the turn that runs."""
+        turn = self.agent.active_turn
+        return turn is not None and any(prompt.turn == turn for prompt in self._prompts.values())
+
+    def notify(self, update: Update) -> None:
+        """Queue one `session/update`."""
+        self._wire.notify("session/update", {"sessionId": self.id, "update": update})
+
+    def enqueue(self, message_id: str, blocks: list[Block]) -> PromptInFlight:
+        """Send a prompt to the agent. Raises `HarnessError` (`BUSY`) when too many wait already."""
+        if sum(prompt.turn is None for prompt in self._prompts.values()) >= MAX_QUEUED:
+            raise HarnessError(f"{MAX_QUEUED} prompts wait already; let one end or cancel", "BUSY")
+        prompt = self._prompts[message_id] = PromptInFlight(message_id)
+        self.agent.send(InboxMessage(message_id, blocks, USER), "next-turn", wakeup=True)
+        return prompt
+
+    async def settled(self, prompt: PromptInFlight) -> Stopped | Failed:
+        """Wait for the prompt's answer, and for a replay that must stand before it."""
+        await prompt.done.wait()
+        await self._replayed.wait()
+        return prompt.answer or Stopped("cancelled")
+
+    def cancel_prompt(self, prompt: PromptInFlight) -> None:
+        """`$/cancel_request` for one prompt: a queued one is withdrawn, the running one's turn is aborted."""
+        if not self.agent.withdraw(prompt.message_id, AT_ONCE):
+            self.agent.cancel(AT_ONCE)
+
+    async def ask_permission(
+        self, call: ToolCall, options: Iterable[dict[str, str]], withdraw: AbortSignal
+    ) -> dict[str, Any] | None:
+        """`session/request_permission` for a card that is on the screen; None when the client gave no answer."""
+        _card, update = opened(
+            self._find_tool,
+            call.id,
+            call.name,
+            call.raw,
+            cwd=self.agent.cwd,
+            terminals=self.capabilities.terminal_output,
+            status="pending",
+        )
+        del update["sessionUpdate"]
+        update["_meta"] = {"tool_name": call.name}
+        params = {"sessionId": self.id, "toolCall": update, "options": list(options)}
+        try:
+            return await self._wire.request("session/request_permission", params, signal=withdraw)
+        except (RpcError, ConnectionClosed):
+            return None
+
+    async def replay(self) -> None:
+        """Show the whole transcript so far; what happens meanwhile is shown after it, in order."""
+        await self._replayed.wait()
+        self._held, self._replayed = [], anyio.Event()
+        end = self.agent.session.next_seq
+        renderer = self._make_renderer(live=False)
+        replay = Replay(renderer)
+        try:
+            async for event in self.agent.session.events():
+                # an event that is younger than this replay is held, and shown behind it
+                if event.seq < end:
+                    await self._show_all(replay.feed(event))
+            await self._show_all(replay.finish())
+            self._renderer.take_over(renderer)
+        finally:
+            held, self._held = self._held, None
+            for event in held:
+                self._on_event(event)
+            self._replayed.set()
+
+    def tell_failure(self, error: Exception) -> None:
+        """The log cannot be written: say it once, on the screen only (agent-loop.md §4)."""
+        if not self._told_failure:
+            self._told_failure = True
+            text = f"The session log cannot be written, so this conversation may be lost: {error}\n"
+            self.notify(text_update("agent_message_chunk", text, f"n{self.agent.session.next_seq}"))
+
+    def close(self) -> None:
+        """Show nothing more; prompts that still wait are answered `cancelled`."""
+        self._scope.dispose()
+        self._output.stop()
+        for prompt in tuple(self._prompts.values()):
+            self._settle(prompt, Stopped("cancelled"))
+
+    def _make_renderer(self, *, live: bool) -> UpdateRenderer:
+        return UpdateRenderer(self._find_tool, self.capabilities, cwd=self.agent.cwd, window=self._window, live=live)
+
+    async def _show_all(self, updates: list[Update]) -> None:
+        for update in updates:
+            self.notify(update)
+        if self._wire.congested:
+            await self._wire.drained()
+
+    def _on_event(self, event: SessionEvent) -> None:
+        if self._held is not None:
+            self._held.append(event)
+            return
+        if event.type == "tool/result":
+            meta: dict[str, Any] = event.data.get("meta") or {}
+            self._output.end(event.data["callId"], show_rest="outputDropped" in meta)
+        for update in self._renderer.render(event):
+            self.notify(update)
+
+    def _on_output(self, _agent: Agent, call_id: str, data: bytes) -> None:
+        if self.capabilities.terminal_output:
+            self._output.feed(call_id, data)
+
+    def _show_output(self, call_id: str, text: str) -> None:
+        if self._held is None:
+            for update in self._renderer.live_output(call_id, text):
+                self.notify(update)
+
+    async def _on_flow(self, _agent: Agent, signal: Any) -> None:
+        if not self._wire.congested:
+            return
+        async with anyio.create_task_group() as group:
+            remove = signal.on_abort(group.cancel_scope.cancel)
+            try:
+                await self._wire.drained()
+            finally:
+                remove()
+
+    def _on_turn_start(self, _agent: Agent, _turn: int) -> None:
+        if self.unused_servers:
+            names, self.unused_servers = ", ".join(self.unused_servers), ()
+            self.agent.session.append(
+                "session/notice",
+                {
+                    "severity": "warning",
+                    "title": "MCP servers are not used yet",
+                    "description": f"This version cannot connect to them: {names}.",
+                },
+            )
+
+    def _on_claimed(self, _agent: Agent, message: InboxMessage, turn: int) -> None:
+        if prompt := self._prompts.get(message.id):
+            prompt.turn = turn
+
+    def _on_discarded(self, _agent: Agent, message: InboxMessage, reason: str) -> None:
+        prompt = self._prompts.get(message.id)
+        if prompt is None:
+            return
+        prompt.withdrawn = True
+        if reason == AT_ONCE or self.agent.active_turn is None:
+            self._settle(prompt, Stopped("cancelled"))
+
+    def _on_turn_end(self, _agent: Agent, turn: int, reason: TurnEndReason, persisted: bool) -> None:  # noqa: FBT001 - the bus is positional
+        for prompt in tuple(self._prompts.values()):
+            if prompt.turn == turn:
+                prompt.persisted = persisted
+                self._settle(prompt, stop_of(reason))
+            elif prompt.withdrawn:
+                self._settle(prompt, Stopped("cancelled"))
+
+    def _on_status(self, _agent: Agent, status: str) -> None:
+        if status != "idle":
+            return
+        self._told_failure = False
+        pending = {message.id for message in self.agent.pending}
+        for prompt in tuple(self._prompts.values()):
+            if prompt.message_id not in pending:
+                # watchdog: nobody will ever answer this one
+                details = "the agent went idle without taking the prompt"
+                lost = Failed(f"Internal error: turn failed: {details}", {"reason": "lost", "details": details})
+                self._settle(prompt, Stopped("cancelled") if prompt.withdrawn else lost)
+
+    def _settle(self, prompt: PromptInFlight, answer: Stopped | Failed) -> None:
+        if self._prompts.pop(prompt.message_id, None) is not None:
+            prompt.answer = answer
+            prompt.done.set()

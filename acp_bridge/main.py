@@ -1,0 +1,292 @@
+"""The composition root: argv, environment and config become concrete parts, the parts are wired, the client is served.
+
+The only module that names concrete classes: one reads it and knows everything that runs. Invariant: `initialize` is
+answered before anything heavy is imported, which is why `run` imports where it uses.
+"""
+
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+
+from acp_bridge import VERSION
+from acp_bridge.config_file import Flags, RawConfig, chosen_key_variable, key_variables, read_config
+from acp_bridge.handshake import Greeting, greet
+from acp_bridge.rpc.stdio import Stdio, claim
+from bash_exec.environment import is_secret_name, wipe_environment
+
+if TYPE_CHECKING:
+    from acp_bridge.settings import Settings
+    from agent_loop.abort import AbortSignal
+    from agent_loop.agent import Agent
+    from agent_loop.llm.openai_compat.models import ModelProfile, ProviderProfile
+    from agent_loop.tools.seam import ToolCall
+
+REPLAY_FAILED = 3
+"""Exit code at EOF when a replay met a call that was not recorded (snapshots.md §5)."""
+SHUTDOWN_SECONDS = 4.5
+PARENT_POLL_SECONDS = 2.0
+
+
+class Start(NamedTuple):
+    """What the light path has found out: the heavy path starts from here."""
+
+    settings: "Settings"
+    problem: str | None
+    environment: dict[str, str]
+    key_variables: list[str]
+    stdio: Stdio
+    greeting: Greeting
+    parent: int
+    log: Any
+
+
+def main() -> NoReturn:
+    """The console script: serve one ACP client on stdin/stdout until it closes. Exits 0, or 3 after a failed replay."""
+    flags = _parse_flags(sys.argv[1:]) if sys.argv[1:] else Flags()
+    if sys.stdin is not None and sys.stdin.isatty():
+        print(  # noqa: T201 - stdout is not claimed yet, and stderr is where a person looks
+            "dsh-acp-agent speaks the Agent Client Protocol on stdin/stdout; an editor starts it. "
+            "See --help, or press Ctrl-D to leave.",
+            file=sys.stderr,
+        )
+    stdio = claim()
+    parent = os.getppid()
+    raw = read_config(flags, os.environ)
+    names = {*key_variables(raw.table), *filter(is_secret_name, os.environ)}
+    environment = {**os.environ, **wipe_environment(names)}
+    key_variable = chosen_key_variable(raw.table, flags, environment)
+    signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(0))
+    greeting = greet(*stdio, key_variable, parent_alive=lambda: os.getppid() == parent)
+    sys.exit(run(flags, raw, environment, stdio, greeting, parent))
+
+
+def _parse_flags(argv: list[str]) -> Flags:
+    import argparse
+
+    parser = argparse.ArgumentParser(
+        prog="dsh-acp-agent", description="A coding agent for editors: Agent Client Protocol on stdin/stdout."
+    )
+    parser.add_argument("--version", action="version", version=f"dsh-acp-agent {VERSION}")
+    parser.add_argument(
+        "--config", metavar="FILE", help="configuration file (default: config.toml in the user's config directory)"
+    )
+    parser.add_argument("--model", metavar="MODEL", help="model, provider/model, or provider")
+    parser.add_argument("--permission-mode", choices=["ask", "full"], help="start mode of new sessions")
+    given = parser.parse_args(argv)
+    return Flags(given.config, given.model, given.permission_mode)
+
+
+def run(
+    flags: Flags, raw: RawConfig, environment: dict[str, str], stdio: Stdio, greeting: Greeting, parent: int
+) -> int:
+    """Import the heavy half, make the settings, serve. Returns the exit code."""
+    import anyio
+    import platformdirs
+
+    from acp_bridge.config_file import APP
+    from acp_bridge.logs import configure_logs
+    from acp_bridge.settings import SettingsError, load_settings
+
+    log = configure_logs(platformdirs.user_log_path(APP), environment.get("DSH_LOG_LEVEL", "INFO").upper())
+    problem: str | None = None
+    try:
+        settings = load_settings(raw, flags, environment)
+    except SettingsError as error:
+        problem = str(error)
+        log.warning("configuration", problem=problem)
+        settings = load_settings(RawConfig(raw.path, {}), Flags(), {})
+    return anyio.run(
+        _serve, Start(settings, problem, environment, key_variables(raw.table), stdio, greeting, parent, log)
+    )
+
+
+async def _serve(start: "Start") -> int:
+    import asyncio
+
+    import anyio
+
+    from acp_bridge.bridge import Bridge, Parts
+    from acp_bridge.credentials import Credential
+    from acp_bridge.methods.v1.connection import Connection
+    from acp_bridge.methods.v1.table import V1Dispatcher
+    from acp_bridge.permission.policy import EditorPolicy
+    from acp_bridge.rpc.peer import Peer
+    from agent_loop.commands.help import HelpCommand
+    from agent_loop.commands.registry import CommandRegistry
+    from agent_loop.commands.status import StatusCommand
+    from agent_loop.errors import HarnessError
+    from agent_loop.hooks import Hooks
+    from agent_loop.inbox import InboxMessage
+    from agent_loop.llm.openai_compat.adapter import OpenAICompatAdapter
+    from agent_loop.llm.replay import install_replay
+    from agent_loop.llm.service import LlmService
+    from agent_loop.prompt import default_sections
+    from agent_loop.registry import AgentRegistry
+    from agent_loop.runtime import SystemRuntime
+    from agent_loop.session.jsonl import JsonlSessionStore
+    from agent_loop.session.live import LiveSessions
+    from agent_loop.step import AgentOptions
+    from agent_loop.tools.bash import BashKillTool, BashOutputTool, BashTool
+    from agent_loop.tools.registry import ToolRegistry
+    from bash_exec.environment import scrub_environment
+    from bash_exec.local import LocalBashExecutor
+
+    settings, log = start.settings, start.log
+    runtime = SystemRuntime()
+    hooks = Hooks(lambda name, error: log.error("listener failed", hook=name, exc_info=error))
+
+    def turn_failed(agent: "Agent", error: Exception) -> None:
+        if isinstance(error, HarnessError):
+            log.warning("turn failed", session=agent.id, code=error.code, message=error.message)
+        else:
+            log.error("turn failed", session=agent.id, exc_info=error)
+
+    hooks.on("agent/error", turn_failed)
+    provider, model = _provider(settings)
+    replaying = settings.snapshot is not None and settings.snapshot.mode == "replay"
+    keys = {name: row.key.get_secret_value() for name, row in settings.config.providers.items() if row.key}
+    credential = Credential(provider.key_variable, keys.get(provider.name), start.environment, required=not replaying)
+    llm = LlmService(hooks, runtime)
+    llm.register_adapter(
+        [row.id for row in provider.models], OpenAICompatAdapter(provider, credential=credential.key, runtime=runtime)
+    )
+    replay = None
+    if settings.snapshot and replaying:
+        replay = install_replay(
+            hooks,
+            fixture=settings.snapshot.file,
+            override=settings.snapshot.override,
+            report=settings.snapshot.report,
+            spill_root=str(settings.spill_root),
+        )
+        if replay.warning:
+            log.warning(replay.warning)
+    sessions = LiveSessions(JsonlSessionStore(settings.sessions_root, runtime), hooks, runtime)
+    peer = Peer(start.stdio, before_write=sessions.write_pending, log=log)
+    tools = ToolRegistry(hooks)
+    commands = CommandRegistry(hooks)
+    commands.register(HelpCommand(commands))
+    commands.register(StatusCommand())
+
+    async def ask(
+        session_id: str, call: "ToolCall", choices: Iterable[dict[str, str]], withdraw: "AbortSignal"
+    ) -> dict[str, Any] | None:
+        return await bridge.ask(session_id, call, choices, withdraw)
+
+    def prompt_owns(session_id: str) -> bool:
+        return bridge.prompt_owns_turn(session_id)
+
+    policy = EditorPolicy(default_mode=settings.permission_mode, send=ask, prompt_owns=prompt_owns)
+
+    def options(cwd: str) -> AgentOptions:
+        return AgentOptions(
+            provider=provider.name,
+            model=model.id,
+            system_prompt=default_sections(cwd),
+            reasoning=model.reasoning,
+            merge_users=model.merge_users,
+            spill_root=str(settings.spill_root),
+        )
+
+    async with anyio.create_task_group() as tasks:
+        registry = AgentRegistry(
+            task_group=tasks, sessions=sessions, llm=llm, tools=tools, policy=policy, hooks=hooks, runtime=runtime
+        )
+
+        def notify_session(session_id: str, text: str) -> None:
+            if agent := registry.get(session_id):
+                source = {"kind": "plugin", "plugin": "tool-bash"}
+                agent.inject(InboxMessage(runtime.new_id(), [{"type": "text", "text": text}], source))
+
+        executor = LocalBashExecutor(
+            task_group=tasks,
+            environment=scrub_environment(
+                start.environment,
+                key_sources=start.key_variables,
+                allow=settings.config.env.allow,
+                keys=keys.values(),
+            ),
+            spill_root=settings.spill_root,
+        )
+        bash = BashTool(executor, notify=notify_session)
+        bash.register_completion()
+        for tool in (bash, BashOutputTool(executor), BashKillTool(executor)):
+            tools.register(tool)
+        parts = Parts(
+            registry=registry,
+            tools=tools,
+            commands=commands,
+            executor=executor,
+            policy=policy,
+            hooks=hooks,
+            runtime=runtime,
+            options=options,
+            window=lambda model_id: row.context_window if (row := provider.model(model_id)) else None,
+        )
+        bridge = Bridge(parts, peer, asyncio.get_running_loop().call_later)
+        connection = Connection(bridge, credential, start.problem)
+        if start.greeting.initialize_params is not None:
+            connection.accept(start.greeting.initialize_params)
+        tasks.start_soon(_stop_on_sigterm, peer.stop)
+        tasks.start_soon(_stop_on_parent_death, start.parent, peer.stop)
+
+        async def end() -> None:
+            with anyio.move_on_after(SHUTDOWN_SECONDS, shield=True):
+                await bridge.shutdown()
+                await executor.dispose()
+
+        try:
+            await peer.serve(V1Dispatcher(connection), preread=start.greeting.preread, on_eof=end)
+        finally:
+            with anyio.move_on_after(1, shield=True):
+                await llm.aclose()
+            tasks.cancel_scope.cancel()
+    return REPLAY_FAILED if replay and replay.failed else 0
+
+
+def _provider(settings: "Settings") -> "tuple[ProviderProfile, ModelProfile]":
+    """The chosen endpoint and model; a model that the endpoint does not list is taken as it is."""
+    from dataclasses import replace
+
+    from agent_loop.llm.openai_compat.models import DEEPSEEK, ModelProfile, ProviderProfile
+
+    row = settings.config.providers.get(settings.provider)
+    listed = tuple(
+        ModelProfile(
+            entry.id,
+            context_window=entry.context,
+            max_output=entry.max_output,
+            reasoning=entry.reasoning,
+            merge_users=entry.merge_users,
+        )
+        for entry in (row.models if row else ())
+    )
+    if settings.provider == DEEPSEEK.name:
+        provider = replace(
+            DEEPSEEK, base_url=settings.deepseek_url or DEEPSEEK.base_url, models=listed or DEEPSEEK.models
+        )
+    else:
+        provider = ProviderProfile(settings.provider, str(row and row.base_url), row and row.key_variable, listed)
+    model = provider.model(settings.model) if settings.model else provider.models[0]
+    if model is None:
+        model = replace(provider.models[0], id=settings.model or "", context_window=None, max_output=None)
+        provider = replace(provider, models=(*provider.models, model))
+    return provider, model
+
+
+async def _stop_on_sigterm(stop: Callable[[], None]) -> None:
+    import anyio
+
+    with anyio.open_signal_receiver(signal.SIGTERM) as signals:
+        async for _number in signals:
+            stop()
+
+
+async def _stop_on_parent_death(parent: int, stop: Callable[[], None]) -> None:
+    import anyio
+
+    while os.getppid() == parent:  # noqa: ASYNC110 - the kernel has no event for it that survives exec wrappers
+        await anyio.sleep(PARENT_POLL_SECONDS)
+    stop()

@@ -1,0 +1,88 @@
+"""`initialize` and `authenticate` (acp.md §2), and what every method handler is given.
+
+May not know: prompts, turns. Invariant: capabilities are read at `initialize` and hold for sessions opened afterwards.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from acp_bridge.bridge import Bridge
+from acp_bridge.live_session import LiveSession
+from acp_bridge.methods.v1.initialize import API_KEY_METHOD, initialize_result, version_problem
+from acp_bridge.rpc.codes import INTERNAL_ERROR, INVALID_PARAMS
+from acp_bridge.rpc.errors import RpcError
+from acp_bridge.schema import AuthenticateParams, ClientCapabilities
+
+AUTH_REQUIRED = -32000
+RESOURCE_NOT_FOUND = -32002
+
+
+class Authority(Protocol):
+    """Whether the chosen provider can be used. `missing()` is the fix, None when nothing is missing."""
+
+    @property
+    def key_variable(self) -> str | None: ...
+
+    def missing(self) -> str | None: ...
+
+
+@dataclass(slots=True)
+class Connection:
+    """One client. `problem`: why no session can be opened (broken configuration), None when all is well."""
+
+    bridge: Bridge
+    authority: Authority
+    problem: str | None = None
+    initialized: bool = False
+
+    def accept(self, params: dict[str, Any]) -> None:
+        """`initialize` was answered with these params, here or on the light path."""
+        self.bridge.capabilities = ClientCapabilities.from_params(params)
+        self.initialized = True
+
+    def require_settings(self) -> None:
+        """Raises −32603 when the configuration is broken: now is when it matters."""
+        if self.problem is not None:
+            raise RpcError(INTERNAL_ERROR, self.problem, {"reason": "config"})
+
+    async def require(self, session_id: str) -> LiveSession:
+        """The live session. Raises −32002 naming the id."""
+        live = await self.bridge.find(session_id)
+        if live is None:
+            raise not_found(session_id)
+        return live
+
+    def require_credential(self) -> None:
+        """Raises −32000 with the fix when the provider's key is missing; nothing has been logged yet."""
+        if fix := self.authority.missing():
+            raise auth_required(fix)
+
+
+def not_found(session_id: str) -> RpcError:
+    """−32002 `Session not found`."""
+    details = f"no session {session_id!r:.100} is open here; session/new makes one, session/load opens a stored one"
+    return RpcError(RESOURCE_NOT_FOUND, "Session not found", {"sessionId": session_id, "details": details})
+
+
+def auth_required(fix: str) -> RpcError:
+    """−32000 `Authentication required: <fix>`."""
+    message = f"Authentication required: {fix}"
+    return RpcError(AUTH_REQUIRED, message, {"authRequired": True, "methods": [API_KEY_METHOD], "details": message})
+
+
+async def initialize(connection: Connection, params: dict[str, Any]) -> dict[str, Any]:
+    """Answer again, any time; the newest capabilities count."""
+    if problem := version_problem(params):
+        raise RpcError(INVALID_PARAMS, f"Invalid params: {problem}")
+    connection.accept(params)
+    return initialize_result(connection.authority.key_variable)
+
+
+async def authenticate(connection: Connection, params: AuthenticateParams) -> dict[str, Any]:
+    """`{}` when a credential exists from any source, else −32000 with the fix; an unknown method is −32602."""
+    if params.method_id != API_KEY_METHOD:
+        raise RpcError(
+            INVALID_PARAMS, f"Invalid params: methodId {params.method_id!r:.60} is unknown; use {API_KEY_METHOD!r}"
+        )
+    connection.require_credential()
+    return {}

@@ -1,0 +1,90 @@
+"""`session/prompt` and `session/cancel` (acp.md §2, §5).
+
+May not know: how a turn runs. Invariant: everything up to the message's place in the inbox happens before the first
+await on a live session, so that prompts and cancels take effect in the order of their arrival.
+"""
+
+from typing import Any, NamedTuple
+
+from acp_bridge.live_session import LiveSession
+from acp_bridge.methods.v1.connection import Connection
+from acp_bridge.rpc.call import Call
+from acp_bridge.rpc.codes import INTERNAL_ERROR, INVALID_PARAMS
+from acp_bridge.rpc.errors import RpcError
+from acp_bridge.schema import PromptParams, SchemaProblem, SessionParams
+from acp_bridge.translate.v1.prompts import to_blocks
+from acp_bridge.translate.v1.stops import Failed, Stopped
+from agent_loop.commands.seam import AgentFacts, BackgroundFact, Command, CommandContext
+from agent_loop.errors import HarnessError
+from agent_loop.vocabulary import Block
+
+
+async def prompt(connection: Connection, params: PromptParams, call: Call) -> dict[str, Any]:
+    """Run a command, or a turn; answers when the turn that claimed the message has ended."""
+    live = connection.bridge.present(params.session_id) or await connection.require(params.session_id)
+    try:
+        blocks = to_blocks(params.prompt)
+    except SchemaProblem as error:
+        raise RpcError(INVALID_PARAMS, f"Invalid params: {error}") from error
+    commands = connection.bridge.parts.commands
+    line = blocks[0]["text"] if blocks[0]["type"] == "text" else ""
+    if (parsed := commands.parse_line(line)) and (command := commands.get(parsed[0])):
+        return await _run_command(connection, live, command, line, CommandInput(parsed[1], tuple(blocks[1:])))
+    connection.require_credential()
+    try:
+        waiting = live.enqueue(connection.bridge.parts.runtime.new_id(), blocks)
+    except HarnessError as error:
+        raise RpcError(
+            INTERNAL_ERROR, f"Internal error: {error.message}", {"reason": error.code.lower(), "details": error.message}
+        ) from error
+    call.on_cancel(lambda: live.cancel_prompt(waiting))
+    return _answer(await live.settled(waiting), persisted=waiting.persisted)
+
+
+def cancel(connection: Connection, params: SessionParams) -> None:
+    """Settles the running prompt and those received before; an unknown session is ignored."""
+    if live := connection.bridge.present(params.session_id):
+        live.agent.cancel("session/cancel")
+
+
+def _answer(answer: Stopped | Failed, *, persisted: bool) -> dict[str, Any]:
+    if isinstance(answer, Failed):
+        raise RpcError(INTERNAL_ERROR, answer.message, answer.data)
+    result: dict[str, Any] = {"stopReason": answer.reason}
+    if not persisted:
+        result["_meta"] = {"dsh": {"persistence": "failed"}}
+    return result
+
+
+class CommandInput(NamedTuple):
+    """What stands behind a command's name: the rest of its line, and the prompt's other blocks."""
+
+    argument: str
+    blocks: tuple[Block, ...]
+
+
+async def _run_command(
+    connection: Connection, live: LiveSession, command: Command, line: str, given: CommandInput
+) -> dict[str, Any]:
+    session = live.agent.session
+    command_id = connection.bridge.parts.runtime.new_id()
+    session.append("command/run", {"commandId": command_id, "line": line})
+    result = await command.run(CommandContext(_facts(connection, live), given.blocks), given.argument)
+    session.append("command/done", {"commandId": command_id, "ok": result.ok, "text": result.text})
+    return _answer(Stopped("end_turn"), persisted=await session.flush())
+
+
+def _facts(connection: Connection, live: LiveSession) -> AgentFacts:
+    agent, parts = live.agent, connection.bridge.parts
+    running = (task for task in parts.executor.list(live.id) if task.status == "running")
+    return AgentFacts(
+        session_id=live.id,
+        cwd=agent.cwd,
+        provider=agent.options.provider,
+        model=agent.options.model,
+        mode=parts.policy.mode(live.id),
+        status=agent.status,
+        turns=agent.session.last_turn,
+        usage=agent.session.last_usage,
+        background=tuple(BackgroundFact(task.id, task.command) for task in running),
+    )

@@ -1,0 +1,86 @@
+"""The methods of ACP v1: name → (params, handler), and their dispatch.
+
+May not know: what a method does. Invariant: what is not in the table is −32601; params are parsed once, here; before
+`initialize` every other request is −32600 and every notification is ignored.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from acp_bridge.methods.v1 import connection as connecting
+from acp_bridge.methods.v1 import prompt as prompting
+from acp_bridge.methods.v1 import sessions
+from acp_bridge.methods.v1.connection import Connection
+from acp_bridge.rpc.call import Call
+from acp_bridge.rpc.codes import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND
+from acp_bridge.rpc.errors import RpcError
+from acp_bridge.schema import (
+    AuthenticateParams,
+    Incoming,
+    LoadSessionParams,
+    NewSessionParams,
+    PromptParams,
+    SchemaProblem,
+    SessionParams,
+    SetModeParams,
+    parse,
+)
+
+Handler = Callable[[Connection, Any, Call], Awaitable[dict[str, Any]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """A request: its params model and its handler."""
+
+    params: type[Incoming]
+    handler: Handler
+
+
+METHODS: dict[str, Method] = {
+    "authenticate": Method(
+        AuthenticateParams, lambda connection, params, _: connecting.authenticate(connection, params)
+    ),
+    "session/new": Method(NewSessionParams, sessions.new),
+    "session/load": Method(LoadSessionParams, sessions.load),
+    "session/set_mode": Method(SetModeParams, sessions.set_mode),
+    "session/prompt": Method(PromptParams, prompting.prompt),
+}
+CANCEL = "session/cancel"
+
+
+class V1Dispatcher:
+    """Serves one connection from the table."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def is_notification(self, method: str) -> bool:
+        """The notifications that a client may send."""
+        return method == CANCEL
+
+    async def request(self, method: str, params: dict[str, Any], call: Call) -> dict[str, Any]:
+        """Parse and handle. Raises `RpcError`."""
+        if method == "initialize":
+            return await connecting.initialize(self._connection, params)
+        if not self._connection.initialized:
+            raise RpcError(INVALID_REQUEST, "Not initialized: send initialize first")
+        row = METHODS.get(method)
+        if row is None:
+            raise RpcError(METHOD_NOT_FOUND, f"Method not found: {method:.200}")
+        try:
+            parsed = parse(row.params, params)
+        except SchemaProblem as error:
+            raise RpcError(INVALID_PARAMS, f"Invalid params: {error}") from error
+        return await row.handler(self._connection, parsed, call)
+
+    def notification(self, method: str, params: dict[str, Any]) -> None:
+        """Act on a known notification; everything else, malformed ones included, is ignored."""
+        if method != CANCEL or not self._connection.initialized:
+            return
+        try:
+            parsed = parse(SessionParams, params)
+        except SchemaProblem:
+            return
+        prompting.cancel(self._connection, parsed)

@@ -1,0 +1,117 @@
+"""The ACP v1 messages that we read, parsed once (schema-v1.json); what we write are plain dictionaries.
+
+May not know: what is done with a message. Invariant: lenient in — unknown fields are ignored, null reads as absent —
+and after parsing nobody checks a shape again.
+"""
+
+from typing import Annotated, Any, Literal, TypeVar, cast
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic.alias_generators import to_camel
+
+_Model = TypeVar("_Model", bound=BaseModel)
+
+
+def _empty_list(value: object) -> object:
+    return [] if value is None else value
+
+
+Objects = Annotated[list[Any], BeforeValidator(_empty_list)]
+
+
+class Incoming(BaseModel):
+    """camelCase on the wire, snake_case here."""
+
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="ignore", frozen=True)
+
+
+class ClientCapabilities(Incoming):
+    """What of the client's capabilities this version uses; absent, null and malformed mean "not supported"."""
+
+    notices: bool = False
+    terminal_output: bool = False
+
+    @classmethod
+    def from_params(cls, params: dict[str, Any]) -> "ClientCapabilities":
+        """Read `initialize` params; never fails."""
+        capabilities = _table(params.get("clientCapabilities"))
+        return cls(
+            notices=isinstance(_table(capabilities.get("session")).get("notices"), dict),
+            terminal_output=_table(capabilities.get("_meta")).get("terminal_output") is True,
+        )
+
+
+def _table(value: Any) -> dict[str, Any]:
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+class AuthenticateParams(Incoming):
+    method_id: str
+
+
+class NewSessionParams(Incoming):
+    cwd: str
+    mcp_servers: Objects = []
+    additional_directories: Objects = []
+
+
+class LoadSessionParams(NewSessionParams):
+    session_id: Annotated[str, Field(min_length=1)]
+
+
+class SessionParams(Incoming):
+    session_id: str
+
+
+class SetModeParams(SessionParams):
+    mode_id: str
+
+
+class PromptParams(SessionParams):
+    """`prompt` blocks stay raw: they are logged as the client sent them; `ContentBlock` checks their shape."""
+
+    prompt: list[dict[str, Any]]
+
+
+class TextContent(Incoming):
+    type: Literal["text"]
+    text: str
+
+
+class ResourceLink(Incoming):
+    """`size` in bytes."""
+
+    type: Literal["resource_link"]
+    uri: str
+    name: str
+    mime_type: str | None = None
+    title: str | None = None
+    description: str | None = None
+    size: int | None = None
+
+
+class PermissionOutcome(Incoming):
+    """The answer to `session/request_permission`; anything else reads as no permission."""
+
+    outcome: Literal["selected", "cancelled"]
+    option_id: str | None = None
+
+
+class PermissionAnswer(Incoming):
+    outcome: PermissionOutcome
+
+
+class SchemaProblem(Exception):
+    """Params do not fit; the text names each field and what is wanted there."""
+
+
+def parse(model: type[_Model], params: object) -> _Model:
+    """Validate, or raise `SchemaProblem`."""
+    try:
+        return model.model_validate(params)
+    except ValidationError as error:
+        problems = "; ".join(
+            f"{'.'.join(map(str, problem['loc'])) or 'params'}: {problem['msg']}"
+            for problem in error.errors(include_url=False)
+        )
+        raise SchemaProblem(problems) from error

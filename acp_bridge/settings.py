@@ -1,0 +1,144 @@
+"""Settings: flags over environment over `config.toml` over defaults. A setting lives here and nowhere else.
+
+May not know: what the settings are used for. Invariant: a value that cannot be used is an error that names the file,
+the place in it and what is wanted there; it is met when a session is wanted, never at `initialize`.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+
+import platformdirs
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt, SecretStr, ValidationError
+
+from acp_bridge.config_file import APP, DEEPSEEK, Flags, RawConfig, split_model, wanted_model
+
+PermissionMode = Literal["ask", "full"]
+_Model = TypeVar("_Model", bound=BaseModel)
+
+
+class SettingsError(Exception):
+    """The configuration cannot be used."""
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class ModelSettings(_Table):
+    """One model of a provider: sizes in tokens, None = unknown; `reasoning` is the echo policy of llm.md §5."""
+
+    id: Annotated[str, Field(min_length=1)]
+    context: PositiveInt | None = None
+    max_output: PositiveInt | None = None
+    reasoning: Literal["echo", "echo-with-tools", "strip", "none"] = "none"
+    merge_users: bool = False
+
+
+class ProviderSettings(_Table):
+    """One OpenAI-compatible endpoint; without `key_variable` and `key` it needs no key."""
+
+    base_url: Annotated[str, Field(pattern=r"^https?://")] | None = None
+    key_variable: Annotated[str, Field(min_length=1)] | None = None
+    key: SecretStr | None = None
+    models: tuple[ModelSettings, ...] = ()
+
+
+class PermissionSettings(_Table):
+    mode: PermissionMode = "ask"
+
+
+class SessionsSettings(_Table):
+    root: Path | None = None
+
+
+class EnvSettings(_Table):
+    allow: tuple[str, ...] = ()
+
+
+class Config(_Table):
+    """`config.toml`. `model` is `provider/model`, a provider, or a DeepSeek model."""
+
+    model: str | None = None
+    executor: Literal["local"] = "local"
+    providers: dict[str, ProviderSettings] = {}
+    permission: PermissionSettings = PermissionSettings()
+    sessions: SessionsSettings = SessionsSettings()
+    env: EnvSettings = EnvSettings()
+
+
+class Snapshot(BaseModel):
+    """The `DSH_SNAPSHOT*` variables (snapshots.md §3)."""
+
+    mode: Literal["replay", "record"]
+    file: Path
+    override: Path | None = None
+    report: Path | None = None
+
+
+class Settings(BaseModel):
+    """Everything that can be set, checked. Paths are absolute; `model` None = the provider's first."""
+
+    config: Config
+    provider: str
+    model: str | None
+    deepseek_url: str | None
+    permission_mode: PermissionMode
+    sessions_root: Path
+    spill_root: Path
+    snapshot: Snapshot | None
+
+
+def load_settings(raw: RawConfig, flags: Flags, environment: Mapping[str, str]) -> Settings:
+    """Merge and check. Raises `SettingsError`."""
+    if raw.problem:
+        raise SettingsError(f"configuration file {raw.path}: {raw.problem}")
+    config = _parse(Config, raw.table, f"configuration file {raw.path}")
+    provider, model = split_model(wanted_model(raw.table, flags, environment), config.providers)
+    for name, entry in config.providers.items():
+        if name != DEEPSEEK and not (entry.base_url and entry.models):
+            raise SettingsError(
+                f"configuration file {raw.path}: [providers.{name}] needs base_url "
+                f"and at least one [[providers.{name}.models]]"
+            )
+    own = config.providers.get(DEEPSEEK, ProviderSettings())
+    state = platformdirs.user_state_path(APP)
+    return _parse(
+        Settings,
+        {
+            "config": config,
+            "provider": provider,
+            "model": model,
+            "deepseek_url": environment.get("DEEPSEEK_BASE_URL") or own.base_url,
+            "permission_mode": flags.permission_mode
+            or environment.get("DSH_PERMISSION_MODE")
+            or config.permission.mode,
+            "sessions_root": _absolute(
+                environment.get("DSH_SNAPSHOT_SESSIONS_ROOT") or config.sessions.root or state / "sessions"
+            ),
+            "spill_root": state / "spill",
+            "snapshot": _snapshot(environment),
+        },
+        "settings",
+    )
+
+
+def _absolute(path: str | Path) -> Path:
+    return Path(path).expanduser().absolute()
+
+
+def _snapshot(environment: Mapping[str, str]) -> dict[str, Any] | None:
+    if not (mode := environment.get("DSH_SNAPSHOT")):
+        return None
+    names = {"file": "DSH_SNAPSHOT_FILE", "override": "DSH_SNAPSHOT_OVERRIDE", "report": "DSH_SNAPSHOT_REPORT"}
+    return {"mode": mode, **{field: environment.get(name) or None for field, name in names.items()}}
+
+
+def _parse(model: type[_Model], value: object, where: str) -> _Model:
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        problems = "; ".join(
+            f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in error.errors(include_url=False)
+        )
+        raise SettingsError(f"{where}: {problems}") from error

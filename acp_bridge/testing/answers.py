@@ -1,0 +1,62 @@
+"""What the virtual editor answers to the agent's own requests (contract snapshots.md §2: `permissionAnswers` …).
+
+May not know: processes, threads. Invariant: answers go first in, first out; when they are used up a permission is
+`cancelled` and everything else is an unknown method — a client that offers nothing.
+"""
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+
+from acp_bridge.testing.json_values import JsonObject
+
+_FAMILIES = {"session/request_permission": "permission", "elicitation/create": "elicitation"}
+_CANCELLED: JsonObject = {"result": {"outcome": {"outcome": "cancelled"}}}
+
+
+class Answers:
+    """The queues by family: `permission`, `elicitation`, `fs`, `terminal`."""
+
+    def __init__(self, queues: Mapping[str, Sequence[JsonObject]]) -> None:
+        self._queues = {family: deque(rows) for family, rows in queues.items()}
+        self._late: list[JsonObject] = []
+
+    def answer(self, request: JsonObject) -> JsonObject | None:
+        """The response to `request` (`{id, result|error}`), None when it gets none, or none now.
+
+        Raises `ValueError` when the script asks for an option that was not offered.
+        """
+        family = _FAMILIES.get(request["method"]) or str(request["method"]).split("/", maxsplit=1)[0]
+        queue = self._queues.get(family)
+        row: JsonObject = queue.popleft() if queue else {}
+        if "never" in row:
+            return None
+        if "error" in row:
+            error: object = row["error"]
+            body: JsonObject = {"error": error if isinstance(error, dict) else {"code": -32603, "message": "refused"}}
+        elif family == "permission":
+            body = _choice(request, row)
+        else:
+            unknown: JsonObject = {"error": {"code": -32601, "message": f"no answer for {request['method']}"}}
+            body = {"result": row["result"]} if "result" in row else unknown
+        response = {"id": request["id"], **body}
+        if "late" in row:
+            self._late.append(response)
+            return None
+        return response
+
+    def late(self) -> list[JsonObject]:
+        """The late answers, each once: due when the prompt that asked has been answered."""
+        due, self._late = self._late, []
+        return due
+
+
+def _choice(request: JsonObject, row: JsonObject) -> JsonObject:
+    if not row:
+        return _CANCELLED
+    if "unknown" in row:
+        return {"result": {"outcome": {"outcome": "selected", "optionId": "an-option-nobody-offered"}}}
+    kind = row.get("kind") or row["late"]
+    offered = {option["kind"]: option["optionId"] for option in request["params"]["options"]}
+    if kind not in offered:
+        raise ValueError(f"the script answers {kind}, which was not offered ({', '.join(offered)})")
+    return {"result": {"outcome": {"outcome": "selected", "optionId": offered[kind]}}}

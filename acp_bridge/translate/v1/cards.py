@@ -1,0 +1,186 @@
+"""Tool calls as cards (acp.md §3 "Cards", "Terminal card"; surface.md §4).
+
+May not know: who runs a tool, when. Invariant: pure — the same logged call and result give the same card live and on
+load — and total: a tool whose presentation raises gets the generic card (the presentation wall).
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, assert_never
+
+from agent_loop.tools.bash_text import fenced_console
+from agent_loop.tools.seam import CallCard, GenericCard, ResultCard, TerminalCard, TerminalResult, Tool
+from agent_loop.vocabulary import Block, JsonObject
+
+Update = dict[str, Any]
+FindTool = Callable[[str], Tool | None]
+
+TEXT_LIMIT = 1024 * 1024
+"""Characters of one text in a frame: keeps every line far below 4 MiB."""
+LIVE_OUTPUT_LIMIT = 256 * 1024
+"""Characters of live terminal output per call; the rest comes with the result."""
+CUT_NOTE = "\n[… {count} characters left out …]\n"
+
+
+def cut(text: str, limit: int = TEXT_LIMIT) -> str:
+    """`text` with its middle left out, saying so, when it is longer than `limit` characters."""
+    if len(text) <= limit:
+        return text
+    half = limit // 2
+    return text[:half] + CUT_NOTE.format(count=len(text) - 2 * half) + text[-half:]
+
+
+def raw_object(raw: str) -> JsonObject:
+    """A call's arguments as an object; unparsable text under the key `arguments`."""
+    if not raw.strip():
+        return {}
+    try:
+        parsed: object = json.loads(raw)
+    except (ValueError, RecursionError):
+        parsed = None
+    return parsed if isinstance(parsed, dict) and len(raw) <= TEXT_LIMIT else {"arguments": cut(raw)}  # pyright: ignore[reportUnknownVariableType] - JSON
+
+
+@dataclass(slots=True)
+class OpenCard:
+    """A card on the screen. `sent` counts the characters of terminal output shown so far."""
+
+    name: str
+    arguments: JsonObject
+    terminal: str | None = None
+    sent: int = 0
+
+
+def _content(blocks: list[Block]) -> list[dict[str, Any]]:
+    return [{"type": "content", "content": {"type": "text", "text": cut(_readable(block))}} for block in blocks]
+
+
+def _readable(block: Block) -> str:
+    text = block.get("text")
+    return text if isinstance(text, str) else f"[{block.get('type', 'content')}]"
+
+
+def call_card(find: FindTool, name: str, arguments: JsonObject, cwd: str | None) -> CallCard:
+    """The tool's own card, or the generic one."""
+    tool = find(name)
+    if tool is not None:
+        try:
+            return tool.present_call(arguments, cwd)
+        except Exception:  # noqa: BLE001 - the presentation wall: any card beats no card
+            return GenericCard(title=name)
+    return GenericCard(title=name)
+
+
+def card_fields(card: CallCard, *, terminal: str | None, cwd: str | None) -> Update:
+    """Title, kind, content, locations; with `terminal`, the display terminal and its `_meta.terminal_info`."""
+    match card:
+        case GenericCard():
+            fields: Update = {"title": card.title or "tool", "kind": card.kind}
+            if card.content:
+                fields["content"] = _content(card.content)
+            if card.locations:
+                fields["locations"] = card.locations
+            return fields
+        case TerminalCard():
+            described: list[dict[str, Any]] = (
+                _content([{"type": "text", "text": card.description}]) if card.description else []
+            )
+            fields = {"title": cut(card.title), "kind": "execute"}
+            if terminal is not None:
+                described.append({"type": "terminal", "terminalId": terminal})
+                fields["_meta"] = {"terminal_info": {"terminal_id": terminal, "cwd": card.cwd or cwd}}
+            if described:
+                fields["content"] = described
+            return fields
+        case _:
+            assert_never(card)
+
+
+def opened(
+    find: FindTool, call_id: str, name: str, raw: str, *, cwd: str | None, terminals: bool, status: str
+) -> tuple[OpenCard, Update]:
+    """The `tool_call` of a logged call. `terminals`: the client shows display terminals."""
+    arguments = raw_object(raw)
+    card = call_card(find, name, arguments, cwd)
+    terminal = call_id if terminals and isinstance(card, TerminalCard) else None
+    fields = card_fields(card, terminal=terminal, cwd=cwd)
+    meta = {"tool_name": name, **fields.pop("_meta", {})}
+    update = {
+        "sessionUpdate": "tool_call",
+        "toolCallId": call_id,
+        "title": fields.pop("title"),
+        "name": name,
+        "kind": fields.pop("kind"),
+        "status": status,
+        "rawInput": arguments,
+        **fields,
+        "_meta": meta,
+    }
+    return OpenCard(name, arguments, terminal), update
+
+
+def result_card(find: FindTool, card: OpenCard, content: list[Block], meta: JsonObject | None) -> ResultCard | None:
+    """The tool's own end of the card; None = the result's blocks as they are."""
+    tool = find(card.name)
+    if tool is not None:
+        try:
+            return tool.present_result(card.arguments, content, meta)
+        except Exception:  # noqa: BLE001 - the presentation wall
+            return None
+    return None
+
+
+def closed(
+    find: FindTool, call_id: str, card: OpenCard, *, content: list[Block], is_error: bool, meta: JsonObject | None
+) -> Update:
+    """The `tool_call_update` of a logged result; for a terminal card the rest of its output and its exit."""
+    update: Update = {
+        "sessionUpdate": "tool_call_update",
+        "toolCallId": call_id,
+        "status": "failed" if is_error else "completed",
+    }
+    result = result_card(find, card, content, meta)
+    facts = {key: value for key, value in (meta or {}).items() if key != "output"}
+    if facts:
+        update["rawOutput"] = facts
+    extra: JsonObject = {"tool_name": card.name}
+    if card.terminal is None:
+        update["content"] = _plain_content(content, result)
+    else:
+        shown, exit_code, signal = _terminal_end(content, result, update)
+        if rest := _unsent(card, shown, meta or {}):
+            extra["terminal_output"] = {"terminal_id": card.terminal, "data": cut(rest)}
+        extra["terminal_exit"] = {"terminal_id": card.terminal, "exit_code": exit_code, "signal": signal}
+    update["_meta"] = extra
+    return update
+
+
+def _unsent(card: OpenCard, shown: str, meta: JsonObject) -> str:
+    """What of the stored output the screen does not have yet; stored text with a gap is head, note, tail."""
+    if not meta.get("outputDropped") or card.sent == 0:
+        return shown[card.sent :]
+    # all of it was seen live, unless the live limit was met: then the kept end is still news
+    return shown[len(shown) // 2 :] if card.sent >= LIVE_OUTPUT_LIMIT else ""
+
+
+def _plain_content(content: list[Block], result: ResultCard | None) -> list[dict[str, Any]]:
+    match result:
+        case GenericCard():
+            return _content(result.content)
+        case TerminalResult():
+            return _content([{"type": "text", "text": fenced_console(_readable(block))} for block in content])
+        case None:
+            return _content(content)
+        case _:
+            assert_never(result)
+
+
+def _terminal_end(
+    content: list[Block], result: ResultCard | None, update: Update
+) -> tuple[str, int | None, str | None]:
+    if isinstance(result, TerminalResult) and (result.exit_code is not None or result.signal is not None):
+        return result.output, result.exit_code, result.signal
+    # it never ran (rejected, repaired, spawn failure): the card says why
+    update["content"] = _content(content)
+    return "", None, None

@@ -1,0 +1,203 @@
+"""Session events to ACP v1 updates (acp.md §3): the same code live and on load.
+
+May not know: peers, requests, time. Invariant: pure — the updates depend on the events fed so far and on the client's
+capabilities, nothing else; a card is opened once, only ever moves forward, and is never updated before it is opened.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import assert_never
+
+from acp_bridge.schema import ClientCapabilities
+from acp_bridge.translate.v1 import cards
+from acp_bridge.translate.v1.cards import FindTool, OpenCard, Update
+from acp_bridge.translate.v1.prompts import from_block
+from agent_loop.session.events import KnownEvent, SessionEvent
+from agent_loop.vocabulary import JsonObject
+
+
+def text_update(kind: str, text: str, message_id: str) -> Update:
+    """A chunk of one message."""
+    return {"sessionUpdate": kind, "content": {"type": "text", "text": text}, "messageId": message_id}
+
+
+def pieces(text: str) -> Iterator[str]:
+    """`text` in parts that keep every frame below the line limit."""
+    for start in range(0, len(text), cards.TEXT_LIMIT):
+        yield text[start : start + cards.TEXT_LIMIT]
+
+
+class UpdateRenderer:
+    """Renders one session's events for one client, in order.
+
+    `live`: the client's own prompts and command lines are not echoed, `usage_update` follows each call; on load they
+    are shown, and usage is one frame at the end (`usage()`).
+    """
+
+    def __init__(
+        self,
+        find_tool: FindTool,
+        capabilities: ClientCapabilities,
+        *,
+        cwd: str | None,
+        window: Callable[[], int | None],
+        live: bool,
+    ) -> None:
+        self._find = find_tool
+        self._capabilities = capabilities
+        self._cwd = cwd
+        self._window = window
+        self._live = live
+        self._cards: dict[str, OpenCard] = {}
+        self._asked: set[str] = set()
+        self._used: int | None = None
+
+    def open_calls(self) -> list[str]:
+        """Ids of the cards that are on the screen without an end."""
+        return list(self._cards)
+
+    def take_over(self, shown: "UpdateRenderer") -> None:
+        """Go on where `shown` (a replay of the same events) has stopped: its open cards are the screen now."""
+        self._cards, self._asked = shown.screen()
+
+    def screen(self) -> tuple[dict[str, OpenCard], set[str]]:
+        """The open cards, and the calls whose permission was asked for before their card."""
+        return self._cards, self._asked
+
+    def render(self, event: SessionEvent) -> list[Update]:  # noqa: C901, PLR0911, PLR0912 - one arm per event kind
+        """The updates of one event, in order; `[]` for what is not shown."""
+        if not isinstance(event, KnownEvent):
+            return []
+        data = event.data
+        match event.type:
+            case "assistant/chunk":
+                return self._chunk(data)
+            case "user/message":
+                if self._live and data["source"]["kind"] == "user":
+                    return []
+                return [
+                    {"sessionUpdate": "user_message_chunk", "content": from_block(block), "messageId": f"u{event.seq}"}
+                    for block in data["content"]
+                ]
+            case "tool/call":
+                return self._call(data)
+            case "tool/result":
+                return self._result(data)
+            case "assistant/message":
+                return self._message(data)
+            case "permission/request":
+                self._asked.add(data["callId"])
+                return []
+            case "permission/decision":
+                if data["outcome"] != "allow" or data["callId"] not in self._cards:
+                    return []
+                return [{"sessionUpdate": "tool_call_update", "toolCallId": data["callId"], "status": "in_progress"}]
+            case "command/run":
+                if self._live:
+                    return []
+                return [text_update("user_message_chunk", data["line"], f"u{event.seq}")]
+            case "command/done":
+                return [text_update("agent_message_chunk", part, f"c{event.seq}") for part in pieces(data["text"])]
+            case "session/title":
+                return [{"sessionUpdate": "session_info_update", "title": data["title"]}]
+            case "session/notice":
+                return [self.notice(data, f"n{event.seq}")]
+            case "plan/update":
+                return [{"sessionUpdate": "plan", "entries": data["entries"]}]
+            case "mode/change":
+                return [{"sessionUpdate": "current_mode_update", "currentModeId": data["modeId"]}]
+            case (
+                "turn/start"
+                | "turn/end"
+                | "step/start"
+                | "step/end"
+                | "context/message"
+                | "steering/message"
+                | "request/header"
+                | "config/change"
+                | "llm/retry"
+                | "history/compacted"
+                | "loop/change"
+            ):
+                return []
+            case _:
+                assert_never(event.type)
+
+    def live_output(self, call_id: str, text: str) -> list[Update]:
+        """New terminal output of a running call (transient: the result frame completes what was not shown)."""
+        card = self._cards.get(call_id)
+        if card is None or card.terminal is None or not text or card.sent >= cards.LIVE_OUTPUT_LIMIT:
+            return []
+        text = text[: cards.LIVE_OUTPUT_LIMIT - card.sent]
+        card.sent += len(text)
+        output = {"terminal_id": card.terminal, "data": text}
+        return [{"sessionUpdate": "tool_call_update", "toolCallId": call_id, "_meta": {"terminal_output": output}}]
+
+    def usage(self) -> list[Update]:
+        """The last call's context size, when the model's window is known."""
+        window = self._window()
+        if self._used is None or window is None:
+            return []
+        return [{"sessionUpdate": "usage_update", "used": self._used, "size": window}]
+
+    def notice(self, data: JsonObject, message_id: str) -> Update:
+        """`notice` for a client that advertised it, a visible line for every other one."""
+        if self._capabilities.notices:
+            optional = {"description": data["description"]} if "description" in data else {}
+            return {"sessionUpdate": "notice", "severity": data["severity"], "title": data["title"], **optional}
+        described = f"\n{data['description']}" if "description" in data else ""
+        return text_update("agent_message_chunk", f"{data['title']}{described}\n", message_id)
+
+    def _chunk(self, data: JsonObject) -> list[Update]:
+        chunk = data["chunk"]
+        kind = chunk["type"]
+        if kind == "text-delta":
+            name, letter = "agent_message_chunk", "m"
+        elif kind == "reasoning-delta":
+            name, letter = "agent_thought_chunk", "t"
+        else:
+            return []
+        text: str = chunk["text"]
+        message_id = f"{letter}{data['turn']}.{data['step']}"
+        if len(text) <= cards.TEXT_LIMIT:
+            return [text_update(name, text, message_id)] if text else []
+        return [text_update(name, part, message_id) for part in pieces(text)]
+
+    def _message(self, data: JsonObject) -> list[Update]:
+        usage = data.get("usage")
+        if usage is None:
+            return []
+        counted = ("inputTokens", "cacheReadTokens", "cacheWriteTokens", "outputTokens")
+        self._used = sum(usage.get(key, 0) for key in counted)
+        return self.usage() if self._live else []
+
+    def _call(self, data: JsonObject) -> list[Update]:
+        call_id: str = data["callId"]
+        status = "pending" if call_id in self._asked else "in_progress"
+        self._asked.discard(call_id)
+        card, update = cards.opened(
+            self._find,
+            call_id,
+            data["name"],
+            data["arguments"],
+            cwd=self._cwd,
+            terminals=self._capabilities.terminal_output,
+            status=status,
+        )
+        self._cards[call_id] = card
+        return [update]
+
+    def _result(self, data: JsonObject) -> list[Update]:
+        call_id: str = data["callId"]
+        card = self._cards.pop(call_id, None)
+        orphan = card is None
+        update = cards.closed(
+            self._find,
+            call_id,
+            card or OpenCard("tool", {}),
+            content=data["content"],
+            is_error=data["isError"],
+            meta=data.get("meta"),
+        )
+        if orphan:
+            update = {**update, "sessionUpdate": "tool_call", "title": "tool", "kind": "other"}
+        return [update]

@@ -1,0 +1,66 @@
+"""The command seam: what a slash command declares, is given, and answers (contract acp.md §5).
+
+May not know: ACP, how an answer is shown. Invariant: a command's answer is Markdown text for a person; it never reaches
+the model's history.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Literal
+
+from agent_loop.vocabulary import Block, Usage
+
+
+@dataclass(frozen=True, slots=True)
+class BackgroundFact:
+    """A background command of the session that still runs."""
+
+    id: str
+    command: str
+
+
+@dataclass(frozen=True, slots=True)
+class AgentFacts:
+    """How one agent stands at this moment. `turns` counts those started; `usage` is that of the last model call."""
+
+    session_id: str
+    cwd: str
+    provider: str
+    model: str
+    mode: str
+    status: Literal["idle", "running"]
+    turns: int
+    usage: Usage | None = None
+    background: tuple[BackgroundFact, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CommandContext:
+    """Where a command runs. `blocks` are the prompt's other blocks (attachments), beside the line itself."""
+
+    facts: AgentFacts
+    blocks: tuple[Block, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CommandResult:
+    """`text` is Markdown; `ok` False means that the command could not do what was asked, and `text` says why."""
+
+    ok: bool
+    text: str
+
+
+class Command(ABC):
+    """One slash command. `name` as `[a-z][a-z0-9_-]*`, without slash; `hint` describes the argument, None = takes none.
+
+    `needs_idle`: it queues like a prompt; the others run at once, also while a turn runs.
+    """
+
+    name: str
+    description: str
+    hint: str | None = None
+    needs_idle: bool = False
+
+    @abstractmethod
+    async def run(self, context: CommandContext, argument: str) -> CommandResult:
+        """Run with the text behind the name, stripped. Cancellation ends it at once."""

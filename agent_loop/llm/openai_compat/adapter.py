@@ -1,0 +1,190 @@
+"""The adapter for DeepSeek and every OpenAI-compatible endpoint (contract llm.md §5).
+
+May not know: sessions, tools, which HTTP library is used. Invariant: the key is looked up for each call, stands in no
+message, and is kept nowhere; an abort ends the stream at once and closes its connection.
+"""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import suppress
+from typing import TypeVar
+
+import anyio
+from pydantic_core import from_json, to_json
+
+from agent_loop.abort import AbortSignal
+from agent_loop.errors import LlmError
+from agent_loop.llm.interruptible import aborted, interruptible
+from agent_loop.llm.openai_compat.failures import http_failure, plain_answer
+from agent_loop.llm.openai_compat.models import ProviderProfile
+from agent_loop.llm.openai_compat.seam import HttpResponse, HttpTransport
+from agent_loop.llm.openai_compat.serialize import request_body
+from agent_loop.llm.openai_compat.sse import SseEvent, SseParser
+from agent_loop.llm.openai_compat.translate import StreamTranslator
+from agent_loop.llm.retry import parse_retry_after
+from agent_loop.llm.seam import LlmAdapter, LlmRequest
+from agent_loop.runtime import Runtime
+from agent_loop.vocabulary import StreamChunk
+
+T = TypeVar("T")
+
+_MAX_ERROR_BODY = 64 * 1024
+_REST_SECONDS = 0.25  # for the end of the body behind [DONE]
+_CLOSE_SECONDS = 2.0
+
+
+class OpenAICompatAdapter(LlmAdapter):
+    """One provider.
+
+    `credential` gives the key or None; `idle_timeout` is the longest silence in seconds, reset by any byte;
+    `transport` replaces the real HTTP.
+    """
+
+    def __init__(
+        self,
+        provider: ProviderProfile,
+        *,
+        credential: Callable[[], str | None],
+        runtime: Runtime,
+        idle_timeout: float = 300.0,
+        transport: HttpTransport | None = None,
+    ) -> None:
+        self._provider = provider
+        self._credential = credential
+        self._runtime = runtime
+        self._idle_timeout = idle_timeout
+        self._transport = transport
+
+    async def stream(self, request: LlmRequest) -> AsyncGenerator[StreamChunk]:
+        """One answer; see `LlmAdapter.stream`. Errors carry the codes of contract §5."""
+        signal = request.signal
+        if signal.aborted:
+            raise aborted(signal)
+        key = (self._credential() or "").strip()
+        try:
+            response = await self._post(request, key)
+            try:
+                await self._check_head(response, signal)
+                parser = SseParser()
+                translator = StreamTranslator(self._provider.name)
+                while not translator.done:
+                    data = await self._wait(response.read(), signal)
+                    for event, payload in parser.feed(data) if data else _last_events(parser):
+                        chunks = translator.feed(event, payload)
+                        if translator.done:
+                            await self._read_rest(response)
+                        for chunk in chunks:
+                            if signal.aborted:
+                                raise aborted(signal)
+                            yield chunk
+                        if translator.done:
+                            return
+                    if not data:
+                        raise LlmError(f"{self._provider.name} ended its stream in mid-answer", "STREAM_CLOSED")
+            finally:
+                with anyio.move_on_after(_CLOSE_SECONDS, shield=True):
+                    await response.aclose()
+        except LlmError as error:
+            if key and key in error.message:
+                # the original is not chained: its text, or its cause's, may hold the key
+                raise _without_key(error, key) from None
+            raise
+
+    async def aclose(self) -> None:
+        transport, self._transport = self._transport, None
+        if transport is not None:
+            await transport.aclose()
+
+    async def _post(self, request: LlmRequest, key: str) -> HttpResponse:
+        profile = self._provider.model(request.model)
+        if profile is None:
+            raise LlmError(f"{self._provider.name} has no model {request.model!r}", "UNKNOWN_MODEL")
+        headers = self._headers(key)
+        body = to_json(request_body(request, profile))
+        url = self._provider.base_url.rstrip("/") + "/chat/completions"
+        return await self._wait(self._connections().post(url, headers=headers, body=body), request.signal)
+
+    def _headers(self, key: str) -> dict[str, str]:
+        headers = {
+            "accept": "text/event-stream",
+            # compressed events would wait in the compressor
+            "accept-encoding": "identity",
+            "content-type": "application/json",
+            "user-agent": "dsh-acp-agent",
+        }
+        if key:
+            if not (key.isascii() and key.isprintable()):
+                raise LlmError(
+                    f"the key for {self._provider.name} holds a character that no key has; set it again", "AUTH"
+                )
+            headers["authorization"] = f"Bearer {key}"
+        elif self._provider.key_variable is not None:
+            raise LlmError(
+                f"no key for {self._provider.name}: set {self._provider.key_variable} in the agent's environment",
+                "NO_CREDENTIAL",
+            )
+        return headers
+
+    def _connections(self) -> HttpTransport:
+        if self._transport is None:
+            from agent_loop.llm.openai_compat.http import (  # noqa: PLC0415 - loaded by the first request, not at start
+                HttpxTransport,
+            )
+
+            self._transport = HttpxTransport(self._provider.base_url)
+        return self._transport
+
+    async def _wait(self, awaitable: Awaitable[T], signal: AbortSignal) -> T:
+        """One exchange with the network under the watchdog."""
+        try:
+            return await interruptible(awaitable, signal, seconds=self._idle_timeout)
+        except TimeoutError:
+            raise LlmError(f"{self._provider.name} sent nothing for {self._idle_timeout:g} s", "TIMEOUT") from None
+
+    async def _check_head(self, response: HttpResponse, signal: AbortSignal) -> None:
+        """Raise for what is no stream: a refusal, or a plain JSON answer."""
+        name, status = self._provider.name, response.status
+        if not 200 <= status <= 299:
+            asked = response.headers.get("retry-after")
+            retry_after = None if asked is None else parse_retry_after(asked, now_ms=self._runtime.now_ms())
+            raise http_failure(name, status, await self._error_body(response, signal), retry_after=retry_after)
+        if response.headers.get("content-type", "").startswith("application/json"):
+            raise plain_answer(name, await self._error_body(response, signal))
+
+    async def _error_body(self, response: HttpResponse, signal: AbortSignal) -> bytes:
+        body = b""
+        while len(body) < _MAX_ERROR_BODY:
+            try:
+                data = await self._wait(response.read(), signal)
+            except LlmError:
+                if signal.aborted:
+                    raise
+                # the status says enough where its explanation broke off
+                break
+            if not data:
+                break
+            body += data
+        return body
+
+    async def _read_rest(self, response: HttpResponse) -> None:
+        """Read to the end of the body, so that the connection can serve the next step; not at any price."""
+        with anyio.move_on_after(_REST_SECONDS), suppress(LlmError):
+            while await response.read():
+                pass
+
+
+def _last_events(parser: SseParser) -> list[SseEvent]:
+    """What a stream left without a final blank line: whole payloads count, half a one was cut."""
+    return [(event, data) for event, data in parser.close() if data.strip() == b"[DONE]" or _is_json(data)]
+
+
+def _is_json(data: bytes) -> bool:
+    try:
+        from_json(data)
+    except ValueError:
+        return False
+    return True
+
+
+def _without_key(error: LlmError, key: str) -> LlmError:
+    message = error.message.replace(key, "[key]")
+    return LlmError(message, error.code, status=error.status, retry_after=error.retry_after)

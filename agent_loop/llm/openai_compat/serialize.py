@@ -1,0 +1,125 @@
+"""A request as the body of `POST /chat/completions` (contract llm.md §5).
+
+May not know: HTTP, keys. Invariant: pure; the same request gives the same body, keys in the contract's order and no
+field that the contract does not name (some providers refuse what they do not know).
+"""
+
+import re
+from typing import Any
+
+from pydantic_core import to_json
+
+from agent_loop.llm.openai_compat.models import ModelProfile
+from agent_loop.llm.seam import LlmRequest
+from agent_loop.vocabulary import Block, JsonObject, Message
+
+NO_OUTPUT = "(no output)"
+
+_BACKTICKS = re.compile(r"`+")
+
+
+def request_body(request: LlmRequest, profile: ModelProfile) -> JsonObject:
+    """The body; `request.messages` are normalised for `profile` already."""
+    messages: list[JsonObject] = []
+    if request.system is not None:
+        messages.append({"role": "system", "content": request.system})
+    for message in request.messages:
+        messages.extend(_wire_messages(message, images=profile.images))
+    body: JsonObject = {
+        "model": request.model,
+        "messages": messages,
+        "stream": True,
+        "stream_options": {"include_usage": True},
+    }
+    optional = {
+        "thinking": {"type": profile.thinking} if profile.thinking else None,
+        "reasoning_effort": profile.reasoning_effort,
+        "tools": [{"type": "function", "function": tool} for tool in map(_function, request.tools)] or None,
+        "temperature": request.temperature,
+        "max_tokens": request.max_tokens,
+        "stop": request.stop,
+    }
+    body.update((key, value) for key, value in optional.items() if value is not None)
+    return body
+
+
+def _function(tool: JsonObject) -> JsonObject:
+    return {key: tool[key] for key in ("name", "description", "parameters", "strict") if key in tool}
+
+
+def _wire_messages(message: Message, *, images: bool) -> list[JsonObject]:
+    content = message["content"]
+    if message["role"] == "assistant":
+        return [_assistant(content)]
+    # results first: a provider wants them right behind the message that made the calls
+    rows: list[JsonObject] = [
+        {"role": "tool", "tool_call_id": block["toolCallId"], "content": _text(block["content"]) or NO_OUTPUT}
+        for block in content
+        if block["type"] == "tool-result"
+    ]
+    said = [block for block in content if block["type"] != "tool-result"]
+    if images and any(block["type"] == "image" for block in said):
+        rows.append({"role": message["role"], "content": [_part(block) for block in said]})
+        return rows
+    text = _text(said)
+    if text or not rows:
+        rows.append({"role": message["role"], "content": text})
+    return rows
+
+
+def _assistant(content: list[Block]) -> JsonObject:
+    text = "".join(block["text"] for block in content if block["type"] == "text")
+    reasoning = "".join(block["text"] for block in content if block["type"] == "reasoning")
+    calls = [_call(block) for block in content if block["type"] == "tool-call"]
+    row: JsonObject = {"role": "assistant", "content": text or ("" if calls else None)}
+    if reasoning:
+        row["reasoning_content"] = reasoning
+    if calls:
+        row["tool_calls"] = calls
+    return row
+
+
+def _call(block: Block) -> JsonObject:
+    # a call without arguments ran as {}, and servers that parse what is sent back refuse an empty text
+    arguments = block["arguments"] if block["arguments"].strip() else "{}"
+    return {"id": block["id"], "type": "function", "function": {"name": block["name"], "arguments": arguments}}
+
+
+def _text(blocks: list[Block]) -> str:
+    return "".join(map(_block_text, blocks))
+
+
+def _block_text(block: Block) -> str:
+    match block["type"]:
+        case "text":
+            return block["text"]
+        case "resource-link":
+            return f"\n[resource_link name={_quoted(block['name'])} uri={_quoted(block['uri'])}]\n"
+        case "resource" if "text" in block:
+            return _fenced(block["uri"], block["text"])
+        case "resource":
+            return f"\n[resource uri={_quoted(block['uri'])}: not text, left out]\n"
+        case "image":
+            return "\n[image left out: this model reads text only]\n"
+        case _:
+            # blocks are an open set: what this version does not know has no text
+            return ""
+
+
+def _part(block: Block) -> JsonObject:
+    if block["type"] != "image":
+        return {"type": "text", "text": _block_text(block)}
+    url = block["url"] if "url" in block else f"data:{block.get('mimeType', 'image/png')};base64,{block['data']}"
+    return {"type": "image_url", "image_url": {"url": url}}
+
+
+def _fenced(uri: str, text: str) -> str:
+    """A fence longer than every run of backticks in the text, so that the text cannot close it."""
+    longest = max(map(len, _BACKTICKS.findall(text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    end = "" if text.endswith("\n") else "\n"
+    return f"\n[resource uri={_quoted(uri)}]\n{fence}\n{text}{end}{fence}\n"
+
+
+def _quoted(value: Any) -> str:
+    return to_json(value).decode()

@@ -1,0 +1,102 @@
+"""Which agents are alive (contract agent-loop.md §1).
+
+May not know: editors, concrete stores. Invariant: an id names at most one live agent, and a handle is live only while
+the registry returns that very object; an agent leaves after its last `turn/end` was flushed and before its session
+is let go.
+"""
+
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import anyio
+from anyio.abc import TaskGroup
+
+from agent_loop.agent import Agent, AgentOptions, AgentServices
+from agent_loop.errors import DuplicateError
+from agent_loop.hooks import Hooks
+from agent_loop.llm.service import LlmService
+from agent_loop.runtime import Runtime
+from agent_loop.session.live import LiveSessions
+from agent_loop.session.log import Session
+from agent_loop.session.store import SessionStoreError
+from agent_loop.tools.registry import ToolRegistry
+from agent_loop.tools.seam import PermissionPolicy
+
+
+class AgentRegistry:
+    """Makes agents, and owns them until they are disposed. Their drivers run as tasks of `task_group`.
+
+    Leave the task group after `dispose_all`.
+    """
+
+    def __init__(
+        self,
+        *,
+        task_group: TaskGroup,
+        sessions: LiveSessions,
+        llm: LlmService,
+        tools: ToolRegistry,
+        policy: PermissionPolicy,
+        hooks: Hooks,
+        runtime: Runtime,
+    ) -> None:
+        def start(driver: Callable[[], Coroutine[Any, Any, None]]) -> None:
+            task_group.start_soon(driver)
+
+        self._sessions = sessions
+        self._hooks = hooks
+        self._services = AgentServices(llm=llm, tools=tools, policy=policy, hooks=hooks, runtime=runtime, start=start)
+        self._agents: dict[str, Agent] = {}
+
+    def create(
+        self, options: AgentOptions, *, cwd: str, session_id: str | None = None, owner: str | None = None
+    ) -> Agent:
+        """A new agent with a new session. Raises `DuplicateError` before the session store is touched."""
+        if session_id is not None:
+            self._refuse_duplicate(session_id)
+        return self._enter(self._sessions.create(session_id=session_id, cwd=cwd), options, cwd=cwd, owner=owner)
+
+    async def resume(self, options: AgentOptions, *, session_id: str, cwd: str) -> Agent:
+        """An agent for a stored session, repaired if it was cut. Raises `DuplicateError` and the `SessionStoreError`s.
+
+        The live sessions hold the id from this call on, so nobody else can get it while the log is read.
+        """
+        self._refuse_duplicate(session_id)
+        return self._enter(await self._sessions.load(session_id, cwd), options, cwd=cwd, owner=None)
+
+    def get(self, agent_id: str) -> Agent | None:
+        """The live agent of that id."""
+        return self._agents.get(agent_id)
+
+    def list(self) -> tuple[Agent, ...]:
+        """All live agents, oldest first."""
+        return tuple(self._agents.values())
+
+    def roots(self) -> tuple[Agent, ...]:
+        """The live agents without an owner."""
+        return tuple(agent for agent in self._agents.values() if agent.owner is None)
+
+    async def dispose_all(self) -> None:
+        """Dispose every live agent, side by side."""
+        async with anyio.create_task_group() as tasks:
+            for agent in self.list():
+                tasks.start_soon(agent.dispose)
+
+    def _refuse_duplicate(self, agent_id: str) -> None:
+        if agent_id in self._agents:
+            raise DuplicateError("agent", agent_id)
+
+    def _enter(self, session: Session, options: AgentOptions, *, cwd: str, owner: str | None) -> Agent:
+        agent = Agent(session, options, cwd=cwd, owner=owner, services=self._services, release=self._release)
+        self._agents[agent.id] = agent
+        self._hooks.emit("agent/created", agent, agent=agent.id)
+        return agent
+
+    async def _release(self, agent: Agent) -> None:
+        del self._agents[agent.id]
+        self._hooks.emit("agent/disposed", agent, agent=agent.id)
+        try:
+            await self._sessions.detach(agent.session)
+        except SessionStoreError as error:
+            # the agent is gone all the same; what could not be written was said when it happened
+            self._hooks.emit("agent/error", agent, error, agent=agent.id)

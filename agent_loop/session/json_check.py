@@ -1,0 +1,98 @@
+"""Is a value losslessly JSON, and a copy of it that nobody else holds (contract session-log.md §5).
+
+May not know: which events exist. Invariant: what `own_json` returns reads back equal from its JSON text and shares no
+list or object with what it was given.
+"""
+
+from math import isfinite
+from typing import Any, Final, cast
+
+from agent_loop.errors import HarnessError
+from agent_loop.vocabulary import JsonObject
+
+MAX_INTEGER: Final = 2**53 - 1
+MAX_DEPTH: Final = 200
+
+
+class InvalidEventError(HarnessError):
+    """Data that cannot be logged; nothing was logged. `event_type` names the event."""
+
+    def __init__(self, event_type: str, what: str) -> None:
+        super().__init__(f"event {event_type!r} cannot be logged: {what}", "INVALID_EVENT")
+        self.event_type = event_type
+
+
+class _Fault(Exception):
+    """Why a value is not JSON; `own_json` adds the name of the event."""
+
+
+def own_json(event_type: str, value: Any) -> Any:
+    """A deep copy of `value`. Raises `InvalidEventError` unless it is losslessly JSON.
+
+    Allowed: None, bool, str without lone surrogates, finite float, int up to 2^53−1, list, dict with str keys; exact
+    types only (a subclass reads back as something else); at most 200 levels, which also refuses cycles.
+    """
+    try:
+        return _own(value, MAX_DEPTH)
+    except _Fault as fault:
+        raise InvalidEventError(event_type, str(fault)) from None
+
+
+def copy_json(value: Any) -> Any:
+    """A deep copy of a value that is known to be JSON."""
+    if type(value) is dict:
+        return {key: copy_json(item) for key, item in cast("JsonObject", value).items()}
+    if type(value) is list:
+        return [copy_json(item) for item in cast("list[Any]", value)]
+    return value
+
+
+def _own(value: Any, depth: int) -> Any:
+    if type(value) is str:
+        if not value.isascii():
+            _check_text(value)
+        return value
+    if type(value) is dict:
+        return _own_object(cast("JsonObject", value), _deeper(depth))
+    if type(value) is list:
+        below = _deeper(depth)
+        return [_own(item, below) for item in cast("list[Any]", value)]
+    if type(value) is int:
+        if not -MAX_INTEGER <= value <= MAX_INTEGER:
+            raise _Fault(f"an integer beyond 2^53-1 ({value.bit_length()} bits) does not survive every JSON reader")
+        return value
+    if value is None or type(value) is bool:
+        return value
+    if type(value) is float:
+        if not isfinite(value):
+            raise _Fault(f"{value} is not a JSON number")
+        return value
+    raise _Fault(f"a {type(value).__name__} is not JSON")
+
+
+def _deeper(depth: int) -> int:
+    if depth == 0:
+        raise _Fault(f"it is nested deeper than {MAX_DEPTH} levels, or contains itself")
+    return depth - 1
+
+
+def _own_object(value: JsonObject, depth: int) -> JsonObject:
+    owned: JsonObject = {}
+    for key, item in value.items():
+        if type(key) is not str:
+            raise _Fault(f"a key of type {type(key).__name__} is not JSON")
+        if not key.isascii():
+            _check_text(key)
+        # most values of a chunk are short texts and small numbers: spare them the call
+        if type(item) is str and item.isascii():
+            owned[key] = item
+        else:
+            owned[key] = _own(item, depth)
+    return owned
+
+
+def _check_text(text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise _Fault(f"a text holds the lone surrogate U+{ord(text[error.start]):04X}") from None

@@ -1,0 +1,121 @@
+"""Sessions as files of JSON lines below one root (contract session-log.md §9).
+
+May not know: what listens to a session. Invariant: opening a log changes it at most once — a torn tail is cut and a
+crashed turn closed, durably, before anybody sees the session; whatever else is wrong is refused, the file untouched.
+"""
+
+import contextlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+
+from agent_loop.runtime import Runtime
+from agent_loop.session.events import SessionEvent, SessionHeader, make_event
+from agent_loop.session.file_lock import FileLock, LockHeldError, wait_for_lock
+from agent_loop.session.journal import FileOperations, JsonlJournal, OpenLog, unreadable
+from agent_loop.session.layout import find_log, lock_path, log_path
+from agent_loop.session.scan import LogScan
+from agent_loop.session.store import (
+    PersistenceError,
+    SessionLockedError,
+    SessionMismatchError,
+    SessionNotFoundError,
+    SessionStore,
+    StoredSession,
+    check_directory,
+    ignore_event,
+)
+
+
+class JsonlSessionStore(SessionStore):
+    """The store of the product. `root` need not exist; it is made at the first write."""
+
+    def __init__(self, root: Path, runtime: Runtime, *, operations: FileOperations | None = None) -> None:
+        self._root = root
+        self._runtime = runtime
+        self._operations = operations or FileOperations()
+
+    def create(self, header: SessionHeader) -> JsonlJournal:
+        """See the seam. Raises `SessionMismatchError` for an empty id."""
+        try:
+            path = log_path(self._root, header.id, header.cwd)
+        except ValueError as error:
+            raise SessionMismatchError(header.id, str(error)) from error
+        return JsonlJournal(header, path, operations=self._operations)
+
+    async def load(
+        self, session_id: str, cwd: str | None, *, on_event: Callable[[SessionEvent], None] = ignore_event
+    ) -> StoredSession:
+        path = self._find(session_id, cwd)
+        try:
+            lock = await wait_for_lock(lock_path(path), self._runtime)
+        except LockHeldError as error:
+            raise SessionLockedError(session_id, error.pid) from error
+        except OSError as error:
+            raise PersistenceError(session_id, error.strerror or str(error)) from error
+        with contextlib.ExitStack() as undo:
+            undo.callback(lock.release)
+            opened, scan, header = await self._read(session_id, cwd, path, lock, on_event)
+            undo.callback(os.close, opened.descriptor)
+            journal = JsonlJournal(header, path, operations=self._operations, opened=opened)
+            event_count = await self._close_crashed_turn(journal, scan, on_event)
+            undo.pop_all()
+        return StoredSession(header, journal, event_count)
+
+    def _find(self, session_id: str, cwd: str | None) -> Path:
+        try:
+            path = find_log(self._root, session_id, cwd) if session_id else None
+        except OSError as error:
+            raise unreadable(session_id, error) from error
+        if path is None:
+            raise SessionNotFoundError(session_id)
+        return path
+
+    async def _read(
+        self, session_id: str, cwd: str | None, path: Path, lock: FileLock, on_event: Callable[[SessionEvent], None]
+    ) -> tuple[OpenLog, LogScan, SessionHeader]:
+        try:
+            with contextlib.ExitStack() as undo:
+                descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
+                undo.callback(os.close, descriptor)
+                with open(descriptor, "rb", closefd=False) as file:
+                    scan = LogScan(session_id, file, on_event)
+                    header = scan.read_header()
+                    self._check_header(header, session_id, cwd, path)
+                    while await anyio.to_thread.run_sync(scan.advance):
+                        continue
+                size = os.fstat(descriptor).st_size
+                undo.pop_all()
+        except FileNotFoundError as error:
+            # deleted while we waited for its lock
+            raise SessionNotFoundError(session_id) from error
+        except OSError as error:
+            raise unreadable(session_id, error) from error
+        return OpenLog(descriptor, lock, scan.kept_bytes, size), scan, header
+
+    def _check_header(self, header: SessionHeader, session_id: str, cwd: str | None, path: Path) -> None:
+        if header.id != session_id:
+            raise SessionMismatchError(session_id, f"its log says that it is session {header.id!r}")
+        if log_path(self._root, header.id, header.cwd) != path:
+            raise SessionMismatchError(session_id, f"its log lies in the wrong folder {path.parent.name!r}")
+        check_directory(header, cwd)
+
+    @staticmethod
+    async def _close_crashed_turn(
+        journal: JsonlJournal, scan: LogScan, on_event: Callable[[SessionEvent], None]
+    ) -> int:
+        count = scan.event_count
+        closing: list[SessionEvent] = []
+        for event_type, data in scan.crash.repair():
+            closing.append(make_event(event_type, count, scan.last_time, data))
+            count += 1
+        for event in closing:
+            journal.append(event)
+        # also cuts the torn tail; nothing is written when there is neither
+        await journal.flush()
+        for event in closing:
+            on_event(event)
+        return count

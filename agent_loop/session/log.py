@@ -1,0 +1,174 @@
+"""A live session: its append-only log and what is derived from it (contract session-log.md §5).
+
+May not know: where the log is kept, who shows it. Invariant: what listeners hear is in the log already, in order, each
+event once; every question about the session ("is a turn open?") is answered from the log. Memory holds the folds and
+the last 4,096 events, whatever the length of the log.
+"""
+
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from collections.abc import Set as AbstractSet
+from itertools import islice
+from typing import Final
+
+from agent_loop.hooks import Hooks, Remover
+from agent_loop.runtime import Runtime
+from agent_loop.session.events import SessionEvent, SessionHeader
+from agent_loop.session.json_check import own_json
+from agent_loop.session.state import LogState, RequestParts
+from agent_loop.session.store import PersistenceError, SessionJournal
+from agent_loop.vocabulary import JsonObject, Message, Usage
+
+TAIL_EVENTS: Final = 4096
+
+
+class Tail:
+    """The end of a log while it is read or written: the folds, and the last events."""
+
+    __slots__ = ("events", "state")
+
+    def __init__(self) -> None:
+        self.state = LogState()
+        self.events: deque[SessionEvent] = deque(maxlen=TAIL_EVENTS)
+
+    def feed(self, event: SessionEvent) -> None:
+        """Take the next event of a log that was checked already."""
+        self.state.feed(event)
+        self.events.append(event)
+
+    def admit(self, event_type: str, data: JsonObject, *, time: int) -> SessionEvent:
+        """Own the data, check it, and make the event that comes next. Raises `InvalidEventError`, `NestingError`."""
+        event = self.state.admit(event_type, own_json(event_type, data), time=time)
+        self.events.append(event)
+        return event
+
+
+class Session:
+    """One session. Made by `LiveSessions`, which gives it its journal and hears of every append through `on_append`.
+
+    `failure` is set while the log cannot be written.
+    """
+
+    def __init__(
+        self,
+        journal: SessionJournal,
+        tail: Tail,
+        *,
+        hooks: Hooks,
+        runtime: Runtime,
+        on_append: Callable[["Session"], None],
+    ) -> None:
+        self.header: SessionHeader = journal.header
+        self.journal = journal
+        self.failure: PersistenceError | None = None
+        self._tail = tail
+        self._state = tail.state
+        self._hooks = hooks
+        self._own_hooks = Hooks(hooks.on_error)
+        self._runtime = runtime
+        self._on_append = on_append
+        self._unheard: deque[SessionEvent] = deque()
+        self._notifying = False
+
+    @property
+    def id(self) -> str:
+        """The session id, which is also the id of its agent."""
+        return self.header.id
+
+    @property
+    def cwd(self) -> str | None:
+        """The absolute working directory."""
+        return self.header.cwd
+
+    @property
+    def next_seq(self) -> int:
+        """How many events are in the log."""
+        return self._state.next_seq
+
+    @property
+    def open_turn(self) -> int | None:
+        """The number of the open turn."""
+        return self._state.nesting.open_turn
+
+    @property
+    def open_step(self) -> int | None:
+        """The number of the open step."""
+        return self._state.nesting.open_step
+
+    @property
+    def last_turn(self) -> int:
+        """The number of the last turn, open or not; 0 before the first."""
+        return self._state.nesting.last_turn
+
+    @property
+    def mode(self) -> str | None:
+        """The mode of the last `mode/change`."""
+        return self._state.mode
+
+    @property
+    def last_usage(self) -> Usage | None:
+        """The usage of the last `assistant/message` that had one."""
+        return self._state.last_usage
+
+    @property
+    def last_request(self) -> RequestParts:
+        """The optional parts of the last `request/header`, each as it was last logged."""
+        return self._state.last_request
+
+    def messages(self) -> list[Message]:
+        """The derived history: a new list of messages that the caller must not change."""
+        return self._state.messages()
+
+    def call_ids(self) -> AbstractSet[str]:
+        """The ids of all tool calls in the log; a live view (see `LogState.call_ids`)."""
+        return self._state.call_ids()
+
+    def append(self, event_type: str, data: JsonObject) -> SessionEvent:
+        """Log an event, then notify: bus `session/event(session, event)`, then the subscribers, in order.
+
+        Never blocks on I/O. Raises `InvalidEventError` (not JSON, wrong fields) or `NestingError`; nothing is logged
+        then. A listener may append: every listener still hears the events in the order of the log.
+        """
+        event = self._tail.admit(event_type, data, time=self._runtime.now_ms())
+        self.journal.append(event)
+        self._on_append(self)
+        self._unheard.append(event)
+        if not self._notifying:
+            self._notify()
+        return event
+
+    def subscribe(self, listener: Callable[[SessionEvent], None]) -> Remover:
+        """Call `listener` for each later append; when it raises, that is reported and the others still run."""
+        return self._own_hooks.on("session/event", listener)
+
+    async def events(self, from_seq: int = 0) -> AsyncIterator[SessionEvent]:
+        """The log from `from_seq` on: what fell out of memory from the store, then the tail, until caught up.
+
+        Raises `SessionStoreError` when the store cannot be read.
+        """
+        at = from_seq
+        while at < self.next_seq:
+            first_in_memory = self._tail.events[0].seq
+            if at < first_in_memory:
+                async for event in self.journal.read(at):
+                    yield event
+                    at = event.seq + 1
+            else:
+                for event in tuple(islice(self._tail.events, at - first_in_memory, None)):
+                    yield event
+                    at = event.seq + 1
+
+    async def flush(self) -> bool:
+        """Run `session/flush(session)`; True iff somebody listened and nobody failed or returned False."""
+        results = await self._hooks.parallel("session/flush", self, agent=self.id)
+        return bool(results) and not any(result is False or isinstance(result, Exception) for result in results)
+
+    def _notify(self) -> None:
+        self._notifying = True
+        try:
+            while self._unheard:
+                event = self._unheard.popleft()
+                self._hooks.emit("session/event", self, event, agent=self.id)
+                self._own_hooks.emit("session/event", event)
+        finally:
+            self._notifying = False

@@ -1,0 +1,117 @@
+"""Sessions in memory: the fake beside the real store, for tests and embedders.
+
+May not know: files. Invariant: passes the contract suite of the real one — nothing is stored before the first
+`turn/start` or `command/run`, one live writer, repair at load.
+"""
+
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+
+from agent_loop.session.events import SessionEvent, SessionHeader, make_event
+from agent_loop.session.repair import CrashFold
+from agent_loop.session.store import (
+    FIRST_WRITTEN,
+    PersistenceError,
+    SessionJournal,
+    SessionLockedError,
+    SessionMismatchError,
+    SessionNotFoundError,
+    SessionStore,
+    StoredSession,
+    check_directory,
+    ignore_event,
+)
+
+
+@dataclass(slots=True)
+class StoredLog:
+    """One stored log; `writer` is its live journal."""
+
+    header: SessionHeader
+    events: list[SessionEvent] = field(default_factory=list[SessionEvent])
+    writer: SessionJournal | None = None
+
+
+class MemoryJournal(SessionJournal):
+    """The journal of one live session; see the seam."""
+
+    def __init__(self, header: SessionHeader, logs: dict[str, StoredLog], *, stored: StoredLog | None = None) -> None:
+        self.header = header
+        self._logs = logs
+        self._stored = stored
+        self._pending: list[SessionEvent] = []
+        self._wanted = stored is not None
+        self._closed = False
+
+    def append(self, event: SessionEvent) -> None:
+        self._pending.append(event)
+        if event.type in FIRST_WRITTEN:
+            self._wanted = True
+
+    def write_pending(self) -> None:
+        if not self._pending or not self._wanted:
+            return
+        if self._closed:
+            raise PersistenceError(self.header.id, "it has been closed")
+        if self._stored is None:
+            if self.header.id in self._logs:
+                raise PersistenceError(self.header.id, "a log of this id exists already")
+            self._stored = self._logs[self.header.id] = StoredLog(self.header, writer=self)
+        self._stored.events.extend(self._pending)
+        self._pending.clear()
+
+    async def flush(self) -> None:
+        self.write_pending()
+
+    def read(self, from_seq: int = 0) -> AsyncIterator[SessionEvent]:
+        stored = self._stored.events if self._stored else []
+        return _iterate([*stored[from_seq:], *(event for event in self._pending if event.seq >= from_seq)])
+
+    async def close(self) -> None:
+        if self._closed:
+            return
+        try:
+            self.write_pending()
+        finally:
+            self._closed = True
+            if self._stored is not None:
+                self._stored.writer = None
+
+
+class MemorySessionStore(SessionStore):
+    """`logs` is what a disk would hold, by session id: a test may look at it, and may cut it short."""
+
+    def __init__(self) -> None:
+        self.logs: dict[str, StoredLog] = {}
+
+    def create(self, header: SessionHeader) -> MemoryJournal:
+        """See the seam. Raises `SessionMismatchError` for an empty id."""
+        if not header.id:
+            raise SessionMismatchError(header.id, "a session id may not be empty")
+        return MemoryJournal(header, self.logs)
+
+    async def load(
+        self, session_id: str, cwd: str | None, *, on_event: Callable[[SessionEvent], None] = ignore_event
+    ) -> StoredSession:
+        stored = self.logs.get(session_id)
+        if stored is None:
+            raise SessionNotFoundError(session_id)
+        if stored.writer is not None:
+            raise SessionLockedError(session_id, None)
+        check_directory(stored.header, cwd)
+        crash = CrashFold()
+        for event in stored.events:
+            crash.feed(event)
+        time = stored.events[-1].time
+        for event_type, data in crash.repair():
+            stored.events.append(make_event(event_type, len(stored.events), time, data))
+        for event in stored.events:
+            on_event(event)
+        journal = MemoryJournal(stored.header, self.logs, stored=stored)
+        stored.writer = journal
+        return StoredSession(stored.header, journal, len(stored.events))
+
+
+async def _iterate(events: list[SessionEvent]) -> AsyncIterator[SessionEvent]:
+    for event in events:
+        yield event

@@ -1,0 +1,128 @@
+"""Everything a live session knows of its log, as one fold (contracts session-log.md §4–§6, agent-loop.md §3).
+
+May not know: where the events come from: an append, a seed, a file. Invariant: `feed` accepts exactly the events that
+may follow, in constant time, and a refused event changes nothing.
+"""
+
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import Any, assert_never
+
+from agent_loop.session.derive import History
+from agent_loop.session.events import KnownEvent, SessionEvent, make_event
+from agent_loop.session.json_check import InvalidEventError
+from agent_loop.session.nesting import Nesting
+from agent_loop.session.shapes import shape_fault
+from agent_loop.vocabulary import JsonObject, Message, Usage
+
+
+@dataclass(frozen=True, slots=True)
+class RequestParts:
+    """The optional parts of the last `request/header`, each as it was last logged; None = never."""
+
+    system: str | None = None
+    tools: list[JsonObject] | None = None
+    parameters: JsonObject | None = None
+
+
+class LogState:
+    """The folds of one log. `next_seq` = how many events were fed, `last_time` = epoch ms of the last."""
+
+    __slots__ = (
+        "_call_ids",
+        "_history",
+        "_streamed_ids",
+        "last_request",
+        "last_time",
+        "last_usage",
+        "mode",
+        "nesting",
+        "next_seq",
+    )
+
+    def __init__(self) -> None:
+        self.nesting = Nesting()
+        self.next_seq = 0
+        self.last_time = 0
+        self.mode: str | None = None
+        self.last_usage: Usage | None = None
+        self.last_request = RequestParts()
+        self._history = History()
+        self._call_ids: set[str] = set()
+        self._streamed_ids: set[str] = set()
+
+    def admit(self, event_type: str, data: Any, *, time: int) -> SessionEvent:
+        """The event that comes next, fed. Raises `InvalidEventError` (its fields) or `NestingError` (its place)."""
+        fault = shape_fault(event_type, data)
+        if fault is not None:
+            raise InvalidEventError(event_type, fault)
+        self.nesting.check(event_type, data)
+        event = make_event(event_type, self.next_seq, time, data)
+        self.feed(event)
+        return event
+
+    def feed(self, event: SessionEvent) -> None:
+        """Take the next event of a log that was checked already."""
+        self.next_seq = event.seq + 1
+        self.last_time = event.time
+        if not isinstance(event, KnownEvent):
+            return
+        data = event.data
+        self.nesting.apply(event.type, data)
+        self._history.feed(event)
+        match event.type:
+            case "assistant/chunk":
+                chunk = data["chunk"]
+                if chunk["type"] == "tool-call-delta":
+                    self._streamed_ids.add(chunk["id"])
+            case "tool/call":
+                self._call_ids.add(data["callId"])
+            case "step/end":
+                self._call_ids |= self._streamed_ids
+                self._streamed_ids.clear()
+            case "assistant/message":
+                self.last_usage = data.get("usage", self.last_usage)
+            case "mode/change":
+                self.mode = data["modeId"]
+            case "request/header":
+                parts = self.last_request
+                self.last_request = RequestParts(
+                    data.get("system", parts.system),
+                    data.get("tools", parts.tools),
+                    data.get("parameters", parts.parameters),
+                )
+            case (
+                "turn/start"
+                | "turn/end"
+                | "step/start"
+                | "user/message"
+                | "context/message"
+                | "steering/message"
+                | "tool/result"
+                | "permission/request"
+                | "permission/decision"
+                | "command/run"
+                | "command/done"
+                | "session/title"
+                | "session/notice"
+                | "plan/update"
+                | "config/change"
+                | "llm/retry"
+                | "history/compacted"
+                | "loop/change"
+            ):
+                return
+            case _:
+                assert_never(event.type)
+
+    def messages(self) -> list[Message]:
+        """The derived history."""
+        return self._history.messages()
+
+    def call_ids(self) -> AbstractSet[str]:
+        """The ids of all tool calls of the log.
+
+        Those that were only streamed (their step failed before it called) join at `step/end`: within a step the set
+        grows by logged calls alone, so that a call is no repeat of its own chunks.
+        """
+        return self._call_ids

@@ -1,0 +1,209 @@
+"""One step: one model call and the tools that it asked for (contract agent-loop.md §3).
+
+May not know: the inbox, other steps, why the turn runs. Invariant: at most one `llm.stream`; every chunk stands in the
+log before anybody assembles it; a step that aborts or fails writes no `assistant/message` and runs no tool.
+"""
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from typing import Any, Final, cast
+
+from anyio.lowlevel import checkpoint
+
+from agent_loop.abort import AbortSignal, cancel_on_abort
+from agent_loop.errors import LlmError
+from agent_loop.hooks import Hooks
+from agent_loop.llm.assembler import BlockAssembler
+from agent_loop.llm.fingerprint import Scrub, fingerprint, request_parameters
+from agent_loop.llm.history import ReasoningPolicy, normalise
+from agent_loop.llm.seam import LlmRequest, RetryNotice
+from agent_loop.llm.service import LlmService
+from agent_loop.prompt import Sections, render
+from agent_loop.session.log import Session
+from agent_loop.tools.call_ids import CallIds
+from agent_loop.tools.dispatch import ToolDispatch
+from agent_loop.tools.registry import ToolRegistry
+from agent_loop.vocabulary import Block, FinishReason, JsonObject, StreamChunk, Usage
+
+# an adapter that has much buffered awaits nothing; the rest of the process must get its turn all the same
+_CHUNKS_PER_CHECKPOINT: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class AgentOptions:
+    """How an agent talks to its model.
+
+    `reasoning` and `merge_users` are what the model's provider demands of a history; `max_steps` ends a turn;
+    `spill_root` is where truncated tool output is kept (masked in fingerprints).
+    """
+
+    provider: str
+    model: str
+    system_prompt: Sections
+    reasoning: ReasoningPolicy = "echo"
+    merge_users: bool = False
+    max_steps: int = 200
+    spill_root: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TurnContext:
+    """What the steps of one turn share. `agent` is what listeners are handed, opaque here."""
+
+    agent: Any
+    session: Session
+    options: AgentOptions
+    llm: LlmService
+    tools: ToolRegistry
+    dispatch: ToolDispatch
+    hooks: Hooks
+    scrub: Scrub
+    signal: AbortSignal
+
+    def notify(self, name: str, *args: Any) -> None:
+        """Emit `name(agent, *args)`."""
+        self.hooks.emit(name, self.agent, *args, agent=self.session.id)
+
+    async def through(self, name: str, value: Any) -> Any:
+        """`value` as the around-chain `name` returns it: `async layer(value, next) -> value`."""
+
+        async def innermost(value: Any) -> Any:
+            return value
+
+        return await self.hooks.around(name, innermost, agent=self.session.id)(value)
+
+
+@dataclass(frozen=True, slots=True)
+class StepResult:
+    """What the model answered; the value of the around-chain `agent/step-result`."""
+
+    content: list[Block]
+    usage: Usage | None
+    finish: FinishReason
+
+
+@dataclass(frozen=True, slots=True)
+class StepOutcome:
+    """How a step ended: the finish kind (`"aborted"` also when the turn's signal aborted it), and whether tools ran."""
+
+    finish: str
+    ran_tools: bool = False
+
+
+_ABORTED: Final = StepOutcome("aborted")
+
+
+async def run_step(context: TurnContext, *, turn: int, step: int) -> StepOutcome:
+    """Run step number `step`; its `step/start` is appended here, its `step/end` by the turn.
+
+    Raises `LlmError` for a failed call, `PersistenceError` when the log cannot be written, and whatever a layer raises.
+    """
+    session = context.session
+    session.append("step/start", {"turn": turn, "step": step})
+    context.notify("agent/step-start", turn, step)
+    ids = CallIds(session.call_ids(), turn=turn, step=step)
+    result: StepResult | None = None
+    with cancel_on_abort(context.signal):
+        if not context.signal.aborted:
+            request = await _prepare(context, turn=turn, step=step)
+            result = await context.through("agent/step-result", await _pull(context, request, ids))
+    if result is None or context.signal.aborted:
+        return _ABORTED
+    kind = result.finish["kind"]
+    if kind == "aborted":
+        return _ABORTED
+    if kind == "error":
+        raise LlmError(result.finish.get("message", "the model call failed"), result.finish.get("code", "ERROR"))
+    cut = kind in ("max-tokens", "refusal")
+    content = [block for block in ids.in_message(result.content) if not (cut and block["type"] == "tool-call")]
+    message: JsonObject = {"turn": turn, "step": step, "content": content}
+    if result.usage is not None:
+        message["usage"] = result.usage
+    session.append("assistant/message", message)
+    calls = [block for block in content if block["type"] == "tool-call"]
+    if calls:
+        await context.dispatch.run(calls, turn=turn, step=step)
+    return StepOutcome(kind, ran_tools=bool(calls))
+
+
+async def _prepare(context: TurnContext, *, turn: int, step: int) -> LlmRequest:
+    """The request as it will be sent, its `request/header` logged."""
+    session, options = context.session, context.options
+
+    def log_retry(notice: RetryNotice) -> None:
+        session.append(
+            "llm/retry",
+            {
+                "turn": turn,
+                "step": step,
+                "attempt": notice.attempt,
+                "code": notice.code,
+                "delayMs": notice.delay_ms,
+            },
+        )
+
+    sections: Sections = await context.through("system-prompt/assemble", options.system_prompt)
+    asked: LlmRequest = await context.through(
+        "agent/request",
+        LlmRequest(
+            model=options.model,
+            messages=session.messages(),
+            signal=context.signal,
+            session_id=session.id,
+            turn=turn,
+            step=step,
+            system=render(sections),
+            tools=context.tools.schemas(session.id),
+            on_retry=log_retry,
+        ),
+    )
+    messages = normalise(asked.messages, reasoning=options.reasoning, merge_users=options.merge_users)
+    request = replace(asked, messages=messages)
+    session.append("request/header", _header(context, request))
+    return request
+
+
+def _header(context: TurnContext, request: LlmRequest) -> JsonObject:
+    header: JsonObject = {
+        "turn": request.turn,
+        "step": request.step,
+        "model": request.model,
+        "provider": context.options.provider,
+        "fingerprint": fingerprint(request, scrub=context.scrub),
+    }
+    last = context.session.last_request
+    parameters = request_parameters(request)
+    # a part that was never logged reads as its empty value
+    if (request.system or "") != (last.system or ""):
+        header["system"] = request.system or ""
+    if request.tools != (last.tools or []):
+        header["tools"] = request.tools
+    if parameters != (last.parameters or {}):
+        header["parameters"] = parameters
+    return header
+
+
+async def _pull(context: TurnContext, request: LlmRequest, ids: CallIds) -> StepResult:
+    """Stream the answer into the log. Ends early, with what came until then, when the signal aborts."""
+    session, hooks, signal = context.session, context.hooks, context.signal
+    assembler = BlockAssembler()
+    turn, step = request.turn, request.step
+    # the seam types an iterator and promises a generator, which is what can be closed
+    stream = cast("AsyncGenerator[StreamChunk]", context.llm.stream(request))
+    received = 0
+    async with aclosing(stream):
+        async for raw in stream:
+            if hooks.listening("agent/flow"):
+                await hooks.parallel("agent/flow", context.agent, signal, agent=session.id)
+            if signal.aborted:
+                break
+            if session.failure:
+                raise session.failure
+            chunk = ids.in_chunk(raw)
+            session.append("assistant/chunk", {"turn": turn, "step": step, "chunk": chunk})
+            assembler.add(chunk)
+            received += 1
+            if received % _CHUNKS_PER_CHECKPOINT == 0:
+                await checkpoint()
+    return StepResult(assembler.blocks(), assembler.usage, assembler.finish)

@@ -1,0 +1,286 @@
+"""Runs the tool calls of one step: order, policy, durability, abort (contract agent-loop.md §3 "Tools", "On abort").
+
+May not know: the model, any concrete tool, who asks the user. Invariant: when `run` ends, whichever way, every call of
+the message stands in the log as one `tool/call` and one `tool/result`; no body starts before its call is on the disk.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+import anyio
+
+from agent_loop.abort import AbortController, AbortSignal, cancel_on_abort
+from agent_loop.errors import HarnessError
+from agent_loop.runtime import Runtime
+from agent_loop.session.log import Session
+from agent_loop.session.store import PersistenceError
+from agent_loop.tools.arguments import parse_arguments
+from agent_loop.tools.registry import ToolRegistry
+from agent_loop.tools.seam import Ask, Decision, PermissionPolicy, Tool, ToolCall, ToolContext, ToolOutcome
+from agent_loop.vocabulary import Block, JsonObject
+
+POOL_SIZE: Final = 4
+# a body that ignores the abort is cancelled then: the answer to a cancel is due within 10 s
+GRACE_SECONDS: Final = 8.0
+
+_NOT_STARTED = ToolOutcome.failed(
+    "the turn ended before this call was started; it did not run",
+    name="AbortError",
+    code="aborted-before-dispatch",
+)
+_STOPPED = ToolOutcome.failed(
+    "the call was stopped before it could report a result; what it did until then stays done",
+    name="AbortError",
+    code="aborted",
+)
+
+
+@dataclass(slots=True, eq=False)
+class _Call:
+    """One tool-call block on its way. `ready` is the call with its parsed arguments, or why they are unreadable."""
+
+    id: str
+    name: str
+    raw: str
+    ready: ToolCall | str
+    tool: Tool | None
+    logged: bool = False
+    started: bool = False
+    answered: bool = False
+    outcome: ToolOutcome | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """A call that the policy wants to ask about."""
+
+    tool: Tool
+    call: ToolCall
+    ask: Ask
+
+
+class ToolDispatch:
+    """Runs the calls of every step of one turn. `on_output(call_id, data)` gets live output bytes."""
+
+    def __init__(
+        self,
+        *,
+        session: Session,
+        cwd: str,
+        tools: ToolRegistry,
+        policy: PermissionPolicy,
+        runtime: Runtime,
+        signal: AbortSignal,
+        on_output: Callable[[str, bytes], None],
+    ) -> None:
+        self._session = session
+        self._cwd = cwd
+        self._tools = tools
+        self._policy = policy
+        self._runtime = runtime
+        self._signal = signal
+        self._on_output = on_output
+        self._open_ask: AbortController | None = None
+        self._turn = 0
+        self._step = 0
+
+    def withdraw_ask(self, reason: str) -> None:
+        """Settle the open permission request as not given; the turn goes on. Nothing when none is open."""
+        if self._open_ask:
+            self._open_ask.abort(reason)
+
+    async def run(self, blocks: list[Block], *, turn: int, step: int) -> None:
+        """Run the tool-call blocks of a message in model order and log their results.
+
+        Raises `PersistenceError` when the log cannot be made durable, and what a policy raises.
+        """
+        self._turn, self._step = turn, step
+        calls = [self._prepare(block) for block in blocks]
+        try:
+            await self._run_in_order(calls)
+        finally:
+            for call in calls:
+                self._answer(call)
+
+    def _prepare(self, block: Block) -> _Call:
+        call_id, name, raw = block["id"], block["name"], block["arguments"]
+        arguments = parse_arguments(raw)
+        return _Call(
+            id=call_id,
+            name=name,
+            raw=raw,
+            ready=arguments if isinstance(arguments, str) else ToolCall(call_id, name, arguments, raw),
+            tool=self._tools.get(name, self._session.id),
+        )
+
+    async def _run_in_order(self, calls: list[_Call]) -> None:
+        index = 0
+        while index < len(calls) and not self._signal.aborted:
+            group = self._concurrent(calls[index:])
+            if group:
+                await self._run_group(group)
+                index += len(group)
+            else:
+                await self._run_alone(calls[index])
+                index += 1
+
+    def _concurrent(self, calls: list[_Call]) -> list[_Call]:
+        """The leading calls that may run side by side: declared so, and nobody has to be asked."""
+        group: list[_Call] = []
+        for call in calls:
+            if not (call.tool and call.tool.concurrency_safe) or self._question(call):
+                break
+            group.append(call)
+        return group
+
+    def _question(self, call: _Call) -> _Question | None:
+        """What the policy wants to ask; a call that has nothing to run (no such tool, unreadable) needs no leave."""
+        if call.tool is None or isinstance(call.ready, str):
+            return None
+        verdict = self._policy.evaluate(self._session.id, call.tool, call.ready, self._cwd)
+        return _Question(call.tool, call.ready, verdict) if isinstance(verdict, Ask) else None
+
+    async def _run_group(self, group: list[_Call]) -> None:
+        for call in group:
+            self._log_call(call)
+        await make_durable(self._session)
+        pool = anyio.Semaphore(POOL_SIZE)
+
+        async def run_pooled(call: _Call) -> None:
+            async with pool:
+                await self._run_body(call)
+
+        async with anyio.create_task_group() as tasks:
+            for call in group:
+                tasks.start_soon(run_pooled, call)
+        for call in group:
+            self._answer(call)
+
+    async def _run_alone(self, call: _Call) -> None:
+        question = self._question(call)
+        if question:
+            await self._run_asked(call, question)
+        else:
+            self._log_call(call)
+            await make_durable(self._session)
+            await self._run_body(call)
+        self._answer(call)
+
+    async def _run_asked(self, call: _Call, question: _Question) -> None:
+        ask = question.ask
+        bound: JsonObject = {"callId": call.id, "digest": ask.digest}
+        preview: JsonObject = {} if ask.preview is None else {"preview": ask.preview}
+        self._session.append("permission/request", bound | preview)
+        self._log_call(call)
+        decision = await self._decide(question)
+        self._session.append("permission/decision", bound | {"outcome": decision.outcome, "by": decision.by})
+        if self._signal.aborted:
+            return
+        if decision.outcome == "allow":
+            await make_durable(self._session)
+            await self._run_body(call)
+        else:
+            call.outcome = _refused(decision)
+
+    async def _decide(self, question: _Question) -> Decision:
+        release = AbortController()
+        forget = self._signal.on_abort(lambda: release.abort(self._signal.reason or ""))
+        self._open_ask = release
+        decision = Decision("cancelled", "abort")
+        try:
+            with cancel_on_abort(release):
+                decision = await self._policy.ask(
+                    self._session.id, question.tool, question.call, question.ask, release.signal
+                )
+        finally:
+            self._open_ask = None
+            forget()
+        # an answer that arrives in the tick of the release is late
+        return Decision("cancelled", "abort") if release.aborted else decision
+
+    async def _run_body(self, call: _Call) -> None:
+        if self._signal.aborted:
+            return
+        if isinstance(call.ready, str):
+            call.outcome = ToolOutcome.failed(call.ready, name="InvalidArgumentsError", code="INVALID_ARGS")
+            return
+        call.started = True
+        context = ToolContext(
+            session_id=self._session.id,
+            cwd=self._cwd,
+            signal=self._signal,
+            on_output=partial(self._on_output, call.id),
+        )
+        async with anyio.create_task_group() as tasks:
+
+            async def expire() -> None:
+                await self._runtime.sleep(GRACE_SECONDS)
+                tasks.cancel_scope.cancel()
+
+            def limit() -> None:
+                tasks.start_soon(expire)
+
+            forget = self._signal.on_abort(limit)
+            try:
+                call.outcome = await self._tools.execute(call.ready, context, agent=self._session.id)
+            finally:
+                forget()
+            tasks.cancel_scope.cancel()
+
+    def _log_call(self, call: _Call) -> None:
+        call.logged = True
+        self._session.append(
+            "tool/call",
+            {
+                "turn": self._turn,
+                "step": self._step,
+                "callId": call.id,
+                "name": call.name,
+                "arguments": call.raw,
+            },
+        )
+
+    def _answer(self, call: _Call) -> None:
+        """Log the result once; a call without an outcome was stopped, or never started."""
+        if call.answered:
+            return
+        if not call.logged:
+            self._log_call(call)
+        call.answered = True
+        outcome = call.outcome or (_STOPPED if call.started else _NOT_STARTED)
+        try:
+            self._log_result(call, outcome)
+        except HarnessError as error:
+            # a tool's result that is not JSON is the tool's fault; the call still gets its one result
+            self._log_result(call, ToolOutcome.failed(str(error), name=type(error).__name__, code=error.code))
+
+    def _log_result(self, call: _Call, outcome: ToolOutcome) -> None:
+        data: JsonObject = {
+            "turn": self._turn,
+            "step": self._step,
+            "callId": call.id,
+            "content": outcome.content,
+            "isError": outcome.is_error,
+        }
+        if outcome.error is not None:
+            data["error"] = outcome.error
+        if outcome.meta is not None:
+            data["meta"] = outcome.meta
+        self._session.append("tool/result", data)
+
+
+async def make_durable(session: Session) -> None:
+    """Flush the log. Raises `PersistenceError` when that fails."""
+    if not await session.flush():
+        raise session.failure or PersistenceError(session.id, "it could not be flushed to the disk")
+
+
+def _refused(decision: Decision) -> ToolOutcome:
+    who = "the user refused this call" if decision.by == "user" else "permission for this call was not given"
+    return ToolOutcome.failed(
+        f"{who}; it did not run. Do not try it again in another form: go on without it, or ask what to do instead",
+        name="PermissionError",
+        code="rejected",
+    )

@@ -1,0 +1,87 @@
+"""Which tools exist, for whom, and the wall around running one.
+
+May not know: any concrete tool. Invariant: `execute` never raises (cancellation passes): whatever a tool or a layer
+does, the model gets an outcome. A name means one tool in the eyes of one agent.
+Source: contract tools-and-bash.md §1.
+"""
+
+from agent_loop.errors import DuplicateError, HarnessError
+from agent_loop.hooks import Hooks, Remover
+from agent_loop.tools.schema import SchemaSpec, from_json_schema, validate_args
+from agent_loop.tools.seam import Tool, ToolCall, ToolContext, ToolOutcome
+from agent_loop.vocabulary import JsonObject
+
+
+class ToolRegistry:
+    """Explicit registration; a tool registered for an agent is visible to that agent alone.
+
+    Emits `tools/change` after every change. Runs calls through the around-chain `tools/execute`, whose layers are
+    `async layer(call, context, next) -> ToolOutcome`.
+    """
+
+    def __init__(self, hooks: Hooks) -> None:
+        self._hooks = hooks
+        self._tools: dict[tuple[str | None, str], tuple[Tool, SchemaSpec]] = {}
+
+    def register(self, tool: Tool, *, agent: str | None = None) -> Remover:
+        """Offer `tool` to every agent, or to one. Raises `DuplicateError` when an agent would see two of that name."""
+        taken = {scope for scope, name in self._tools if name == tool.name}
+        if None in taken or agent in taken or (agent is None and taken):
+            raise DuplicateError("tool", tool.name)
+        key = (agent, tool.name)
+        entry = (tool, from_json_schema(tool.parameters))
+        self._tools[key] = entry
+        self._hooks.emit("tools/change", agent=agent)
+
+        def remove() -> None:
+            # the name may have been registered anew since; only our own entry is ours to remove
+            if self._tools.get(key) is entry:
+                del self._tools[key]
+                self._hooks.emit("tools/change", agent=agent)
+
+        return remove
+
+    def get(self, name: str, agent: str) -> Tool | None:
+        """The tool that `agent` sees under `name`."""
+        found = self._find(name, agent)
+        return found[0] if found else None
+
+    def schemas(self, agent: str) -> list[JsonObject]:
+        """`[{name, description, parameters}]` for the model, by name: the order never depends on who came first."""
+        visible = [tool for (scope, _), (tool, _) in self._tools.items() if scope is None or scope == agent]
+        return [
+            {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+            for tool in sorted(visible, key=lambda tool: tool.name)
+        ]
+
+    async def execute(self, call: ToolCall, context: ToolContext, *, agent: str) -> ToolOutcome:
+        """Run one call. Failures are outcomes: codes `UNKNOWN_TOOL`, `INVALID_ARGS`, the error's own, `TOOL_FAILED`."""
+
+        async def innermost(call: ToolCall, context: ToolContext) -> ToolOutcome:
+            return await self._run(call, context, agent)
+
+        try:
+            return await self._hooks.around("tools/execute", innermost, agent=agent)(call, context)
+        except Exception as error:  # noqa: BLE001 - the tool wall: a tool's bug is the model's to read, not the turn's end
+            code = error.code if isinstance(error, HarnessError) else "TOOL_FAILED"
+            return ToolOutcome.failed(str(error) or type(error).__name__, name=type(error).__name__, code=code)
+
+    async def _run(self, call: ToolCall, context: ToolContext, agent: str) -> ToolOutcome:
+        found = self._find(call.name, agent)
+        if found is None:
+            names = ", ".join(row["name"] for row in self.schemas(agent)) or "none"
+            return ToolOutcome.failed(
+                f"there is no tool {call.name!r}; available: {names}", name="UnknownToolError", code="UNKNOWN_TOOL"
+            )
+        tool, spec = found
+        violations = validate_args(spec, call.arguments)
+        if violations:
+            return ToolOutcome.failed(
+                f"invalid arguments for {call.name}: {'; '.join(violations)}",
+                name="InvalidArgumentsError",
+                code="INVALID_ARGS",
+            )
+        return await tool.run(call.arguments, context)
+
+    def _find(self, name: str, agent: str) -> tuple[Tool, SchemaSpec] | None:
+        return self._tools.get((None, name)) or self._tools.get((agent, name))

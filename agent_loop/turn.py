@@ -1,0 +1,128 @@
+"""One turn: from the messages that it claimed to its `turn/end` (contract agent-loop.md §3, §4).
+
+May not know: who sends, other turns. Invariant: once `turn/start` is in the log, exactly one `step/end` per open step
+and one `turn/end` follow, whatever raises; this is the wall behind which adapters, tools, hooks and the disk may fail.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+import anyio
+
+from agent_loop.abort import cancel_on_abort
+from agent_loop.errors import HarnessError
+from agent_loop.inbox import Inbox, Pending
+from agent_loop.step import TurnContext, run_step
+from agent_loop.tools.dispatch import make_durable
+from agent_loop.vocabulary import JsonObject, Trigger, TurnEndReason
+
+# a disk that hangs must not keep the driver, and with it the answer to a cancel, for ever
+FLUSH_SECONDS: Final = 5.0
+
+
+class Turn:
+    """Runs once. `owned` says whether a person's message is among those that it claimed."""
+
+    def __init__(self, context: TurnContext, inbox: Inbox, *, disposed: Callable[[], bool]) -> None:
+        self._context = context
+        self._session = context.session
+        self._inbox = inbox
+        self._disposed = disposed
+        self._step = 0
+        self._extended_for_plugins = False
+        self.number = context.session.last_turn + 1
+        self.owned = False
+
+    async def run(self, claimed: list[Pending], trigger: Trigger) -> None:
+        """Never raises, except the cancellation of its own task; the turn is closed then as well."""
+        # what stands when neither a result nor a failure comes: the task itself was cancelled, its host goes down
+        reason: TurnEndReason = {"kind": "disposed"}
+        try:
+            self._session.append("turn/start", {"turn": self.number, "trigger": trigger})
+            self._context.notify("agent/turn-start", self.number)
+            self._log(claimed)
+            reason = await self._run_steps()
+        except Exception as error:  # noqa: BLE001 - the turn wall
+            reason = self._failure(error)
+        finally:
+            if self._session.open_turn == self.number:
+                await self._close(reason)
+            else:
+                self._discard(claimed)
+
+    async def _run_steps(self) -> TurnEndReason:
+        context, signal = self._context, self._context.signal
+        cut: TurnEndReason | None = None
+        while not signal.aborted:
+            self._step += 1
+            if self._session.failure:
+                # it may have passed since: another try tells
+                await make_durable(self._session)
+            outcome = await run_step(context, turn=self.number, step=self._step)
+            self._end_step()
+            if outcome.finish in ("aborted", "refusal"):
+                return {"kind": outcome.finish}
+            if outcome.finish == "max-tokens":
+                cut = {"kind": "max-tokens"}
+            if not await self._continues(ran_tools=outcome.ran_tools):
+                return cut or {"kind": "completed"}
+            if self._step >= context.options.max_steps:
+                return cut or {"kind": "max-steps"}
+            self._log(self._inbox.claim_step())
+        return {"kind": "aborted"}
+
+    async def _continues(self, *, ran_tools: bool) -> bool:
+        wanted = ran_tools or self._inbox.turn_kept_open
+        if not wanted and self._inbox.step_waits and not self._extended_for_plugins:
+            self._extended_for_plugins = wanted = True
+        with cancel_on_abort(self._context.signal):
+            return await self._context.through("agent/turn-continuation", wanted)
+        return False
+
+    def _log(self, claimed: Iterable[Pending]) -> None:
+        """Log claimed messages, then tell of every one of them, also when one could not be logged."""
+        items = list(claimed)
+        self.owned = self.owned or any(item.message.source.get("kind") == "user" for item in items)
+        try:
+            for item in items:
+                data: JsonObject = {"content": item.message.content, "source": item.message.source}
+                self._session.append("context/message" if item.context else "user/message", data)
+        finally:
+            for item in items:
+                self._context.notify("agent/inbox/claimed", item.message, self.number)
+
+    def _failure(self, error: Exception) -> TurnEndReason:
+        if not self._context.signal.aborted:
+            self._context.notify("agent/error", error)
+        step = max(self._step, 1)
+        if isinstance(error, HarnessError):
+            return {"kind": "error", "step": step, "message": error.message, "code": error.code}
+        # the text of an unforeseen error may hold anything, keys too: it goes to the agent's own log only
+        name = type(error).__name__
+        message = f"unexpected {name} inside the agent; its own log has the details"
+        return {"kind": "error", "step": step, "message": message, "code": "INTERNAL"}
+
+    def _end_step(self) -> None:
+        self._session.append("step/end", {"turn": self.number, "step": self._step})
+        self._context.notify("agent/step-end", self.number, self._step)
+
+    async def _close(self, reason: TurnEndReason) -> None:
+        signal = self._context.signal
+        if self._session.open_step is not None:
+            self._end_step()
+        if self._disposed():
+            reason = {"kind": "disposed"}
+        elif signal.aborted:
+            reason = {"kind": "aborted", "reason": signal.reason}
+        elif reason["kind"] != "error":
+            self._inbox.postpone_plugins()
+        self._session.append("turn/end", {"turn": self.number, "reason": reason})
+        persisted = False
+        with anyio.move_on_after(FLUSH_SECONDS, shield=True):
+            persisted = await self._session.flush()
+        self._context.notify("agent/turn-end", self.number, reason, persisted)
+
+    def _discard(self, claimed: list[Pending]) -> None:
+        """The turn could not even start: nothing was logged, so the senders are told that their messages are gone."""
+        for item in claimed:
+            self._context.notify("agent/inbox/discarded", item.message, "error")

@@ -1,0 +1,96 @@
+"""What a command may see of our environment, and how our own block forgets its keys (contract tools-and-bash.md §4).
+
+May not know: which provider a key belongs to (names come in), processes, the loop. Loaded on the light start path:
+nothing but `os` at import. Invariant: a name given as a key source never reaches a command, whatever else allows it.
+"""
+
+import os
+from collections.abc import Iterable, Mapping
+
+SECRET_WORDS = ("KEY", "SECRET", "TOKEN", "PASSWORD", "PASSWD", "CREDENTIAL")
+KEPT = frozenset({"SSH_AUTH_SOCK"})
+ADDITIONS: Mapping[str, str] = {
+    "NO_COLOR": "1",
+    "TERM": "dumb",
+    "PAGER": "cat",
+    "GIT_PAGER": "cat",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_ASKPASS": "",
+    "SSH_ASKPASS_REQUIRE": "never",
+    "GIT_EDITOR": "false",
+    "EDITOR": "false",
+    "VISUAL": "false",
+    "CI": "1",
+    "DEBIAN_FRONTEND": "noninteractive",
+}
+_SSH_BATCH = "ssh -oBatchMode=yes"
+_SHORTEST_SECRET = 8  # a shorter value is a word that other variables may rightly contain
+
+
+def is_secret_name(name: str) -> bool:
+    """True when the name alone says that the value is a secret."""
+    upper = name.upper()
+    return upper not in KEPT and any(word in upper for word in SECRET_WORDS)
+
+
+def secret_names(parent: Mapping[str, str], *, key_sources: Iterable[str] = ()) -> list[str]:
+    """The names of `parent` that `wipe_environment` should forget: secret by name, or a configured key source."""
+    sources = set(key_sources)
+    return [name for name in parent if name in sources or is_secret_name(name)]
+
+
+def scrub_environment(
+    parent: Mapping[str, str], *, key_sources: Iterable[str] = (), allow: Iterable[str] = (), keys: Iterable[str] = ()
+) -> dict[str, str]:
+    """The environment of commands: `parent` without secrets, with the additions that keep programs from prompting.
+
+    `allow` adds names back that only their pattern removed. `key_sources` (variable names of configured keys) always
+    go, and so does every variable whose value contains one of their values or one of `keys` (keys from elsewhere).
+    """
+    sources = set(key_sources)
+    allowed = set(allow)
+    values = [value for value in (*keys, *(parent.get(name, "") for name in sources)) if len(value) >= _SHORTEST_SECRET]
+    kept = {
+        name: value
+        for name, value in parent.items()
+        if name not in sources
+        and (name in allowed or not is_secret_name(name))
+        and not any(secret in value for secret in values)
+    }
+    kept.update(ADDITIONS)
+    if "GIT_SSH" not in kept:
+        kept.setdefault("GIT_SSH_COMMAND", _SSH_BATCH)
+    return kept
+
+
+def wipe_environment(names: Iterable[str], *, stat_path: str = "/proc/self/stat") -> dict[str, str]:
+    """Forget `names`: out of `os.environ`, and overwritten in the block that `/proc/<pid>/environ` shows.
+
+    Returns what was captured. Where the kernel does not tell the block's place (no /proc), only `os.environ` forgets.
+    Call it before anything else reads the environment: C libraries see an unset variable afterwards.
+    """
+    captured = {name: os.environ[name] for name in names if name in os.environ}
+    if captured:
+        _overwrite({os.fsencode(name) for name in captured}, stat_path)
+    for name in captured:
+        del os.environ[name]
+    return captured
+
+
+def _overwrite(names: set[bytes], stat_path: str) -> None:
+    try:
+        with open(stat_path, "rb") as file:
+            stat = file.read()
+    except OSError:
+        return
+    import ctypes  # noqa: PLC0415 - only a start with a key in the environment pays for it
+
+    # fields 50 and 51 (env_start, env_end); the name in field 2 may hold anything, so count from its last bracket
+    fields = stat[stat.rindex(b")") + 2 :].split()
+    start, end = int(fields[47]), int(fields[48])
+    position = start
+    for entry in ctypes.string_at(start, end - start).split(b"\0"):
+        name, equals, value = entry.partition(b"=")
+        if name in names:
+            ctypes.memset(position + len(name) + len(equals), 0, len(value))
+        position += len(entry) + 1

@@ -1,0 +1,103 @@
+"""Files that hold an output stream whole when it did not fit (contract tools-and-bash.md §4, "Output").
+
+May not know: what the bytes are, who reads them. Invariant: files are 0600, created exclusively under random names in
+a 0700 folder of our own; no write happens on the loop; all files of one command share one cap.
+"""
+
+import contextlib
+import os
+import secrets
+import tempfile
+import threading
+from pathlib import Path
+from typing import BinaryIO
+
+import anyio
+import anyio.to_thread
+
+
+class SpillFolder:
+    """The folder of one executor below `root`, made when the first stream overflows."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._path: str | None = None
+        self._lock = threading.Lock()  # two streams may overflow at once, each in its own worker thread
+
+    def create_file(self) -> tuple[BinaryIO, str]:
+        """A new file and its path. Blocking. Raises OSError."""
+        with self._lock:
+            if self._path is None:
+                os.makedirs(self._root, mode=0o700, exist_ok=True)
+                self._path = tempfile.mkdtemp(prefix="output-", dir=self._root)
+            path = os.path.join(self._path, f"{secrets.token_hex(8)}.txt")
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+            return open(os.open(path, flags, 0o600), "wb"), path
+
+    def close(self) -> None:
+        """Remove the folder when nothing is in it; files stay readable for the model and the user."""
+        if self._path is not None:
+            with contextlib.suppress(OSError):
+                os.rmdir(self._path)
+
+
+class SpillBudget:
+    """How many bytes the files of one command may still take."""
+
+    __slots__ = ("cap", "remaining")
+
+    def __init__(self, cap: int) -> None:
+        self.cap = cap
+        self.remaining = cap
+
+
+class SpillFile:
+    """One stream's file; created at the first write."""
+
+    __slots__ = ("_budget", "_failed", "_file", "_folder", "_path")
+
+    def __init__(self, folder: SpillFolder, budget: SpillBudget) -> None:
+        self._folder = folder
+        self._budget = budget
+        self._file: BinaryIO | None = None
+        self._path: str | None = None
+        self._failed = False
+
+    @property
+    def path(self) -> str | None:
+        """Where the stream is, None while there is no file (or the disk refused one)."""
+        return self._path
+
+    async def write(self, data: bytes) -> bool:
+        """Append in a worker thread; False when the cap was reached (the file then holds the bytes up to it).
+
+        A disk that refuses ends the file, not the command: `path` is None from then on.
+        """
+        granted = data[: self._budget.remaining]
+        self._budget.remaining -= len(granted)
+        if granted and not self._failed:
+            try:
+                await anyio.to_thread.run_sync(self._write, granted)
+            except OSError:
+                self._fail()
+        return len(granted) == len(data)
+
+    def _write(self, data: bytes) -> None:
+        if self._file is None:
+            self._file, self._path = self._folder.create_file()
+        self._file.write(data)
+        self._file.flush()
+
+    def _fail(self) -> None:
+        self._failed = True
+        self.close()
+        if self._path is not None:
+            os.unlink(self._path)
+            self._path = None
+
+    def close(self) -> None:
+        """Close the descriptor; the file stays."""
+        if self._file is not None:
+            with contextlib.suppress(OSError):  # a buffer that the full disk refused is flushed again here
+                self._file.close()
+            self._file = None

@@ -1,0 +1,139 @@
+"""The supervisor process: forks a keeper for each command and outlives the agent until all of them are gone.
+
+Started with the agent's first command in a bare interpreter, with a scrubbed environment and no descriptor but its
+lifeline (contract tools-and-bash.md §4, "Agent death"). It is a subreaper as well: when a command kills its own keeper,
+the orphans come here and are ended.
+
+May not know: the loop, the agent, results. Invariant: after the lifeline closes, nothing below it lives for longer
+than `orphan_grace` + 2 seconds.
+"""
+
+import contextlib
+import os
+import select
+import signal
+import socket
+import time
+
+from bash_exec import wire
+from bash_exec.keeper import IGNORED, Keeper, adopt_orphans, watch_children
+from bash_exec.process import KillLadder, Process, members, read_proc, read_ps
+
+_KEEPERS_FIRST = 1.0  # seconds that the keepers have after their own grace before everything is killed with them
+
+
+class CommandServer:
+    """The loop of the supervisor."""
+
+    def __init__(self, lifeline: socket.socket, *, grace: float, orphan_grace: float, portable: bool) -> None:
+        self._lifeline = lifeline
+        self._grace = grace
+        self._orphan_grace = orphan_grace
+        self._portable = portable
+        self._read_table = read_ps if portable else read_proc
+        self._wake, self._wake_write = watch_children()
+        self._buffer = bytearray()
+        self._descriptors: list[int] = []
+        self._keepers: set[int] = set()
+        self._ladder: KillLadder | None = None
+        self._due: float | None = None
+        self._agent_lost = False
+
+    def run(self) -> None:
+        """Serve until the lifeline has closed and nothing is left, or what is left cannot be killed."""
+        if not self._portable:
+            adopt_orphans()
+        poller = select.poll()
+        poller.register(self._wake, select.POLLIN)
+        poller.register(self._lifeline, select.POLLIN)
+        while self._reap() or not self._agent_lost:
+            if not self._climb() and self._agent_lost:
+                return
+            timeout = None if self._due is None else max(0, round((self._due - time.monotonic()) * 1000))
+            for descriptor, _event in poller.poll(timeout):
+                if descriptor == self._wake:
+                    os.read(descriptor, 4096)
+                elif not self._receive():
+                    poller.unregister(self._lifeline)
+                    self._agent_lost = True
+                    self._start_ladder(self._orphan_grace + _KEEPERS_FIRST)
+
+    def _receive(self) -> bool:
+        """Take what has arrived and start what is whole; False when the agent is gone."""
+        try:
+            data, descriptors, _flags, _address = socket.recv_fds(self._lifeline, 65536, wire.DESCRIPTORS)
+        except ConnectionResetError:
+            return False
+        self._descriptors += descriptors
+        self._buffer += data
+        while (request := wire.take_request(self._buffer)) is not None:
+            control, out, err = self._descriptors[: wire.DESCRIPTORS]
+            del self._descriptors[: wire.DESCRIPTORS]
+            with socket.socket(fileno=control) as connection:
+                self._start(request, connection, out, err)
+            os.close(out)
+            os.close(err)
+        return bool(data)
+
+    def _start(self, request: wire.Request, control: socket.socket, out: int, err: int) -> None:
+        try:
+            pid = os.fork()
+        except OSError as error:
+            with contextlib.suppress(OSError):  # whoever asked may be gone
+                control.sendall(f"{wire.FAILED} {error.errno} {wire.STAGE_FORK}\n".encode())
+            return
+        if pid:
+            self._keepers.add(pid)
+            return
+        code = 1
+        try:
+            self._lifeline.close()
+            for descriptor in (self._wake, self._wake_write, *self._descriptors):
+                os.close(descriptor)
+            keeper = Keeper(control, grace=self._grace, orphan_grace=self._orphan_grace, portable=self._portable)
+            keeper.run(request, out, err)
+            code = 0
+        finally:
+            os._exit(code)
+
+    def _reap(self) -> bool:
+        """Collect what has ended; False when there is no child."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return False
+            if pid == 0:
+                return True
+            if pid in self._keepers:
+                self._keepers.remove(pid)
+                if status and not self._agent_lost:
+                    self._start_ladder(self._grace)
+
+    def _targets(self) -> list[Process]:
+        return members(self._read_table(), below=os.getpid(), without=() if self._agent_lost else self._keepers)
+
+    def _start_ladder(self, grace: float) -> None:
+        self._due = time.monotonic()
+        self._ladder = KillLadder(self._targets, group=0, grace=grace, now=self._due)
+
+    def _climb(self) -> bool:
+        """Do what the ladder has due; False when none is running any more."""
+        if self._ladder is not None and self._due is not None and time.monotonic() >= self._due:
+            self._due = self._ladder.advance(time.monotonic())
+            if self._due is None:
+                self._ladder = None
+        return self._ladder is not None
+
+
+def main(arguments: list[str]) -> None:
+    """Run the supervisor: `[lifeline descriptor, grace, orphan grace, "portable" or ""]` (seconds)."""
+    for number in IGNORED:
+        signal.signal(number, signal.SIG_IGN)
+    descriptor, grace, orphan_grace, portable = arguments
+    os.chdir("/")  # no directory of the user is held busy
+    lifeline = socket.socket(fileno=int(descriptor))
+    server = CommandServer(
+        lifeline, grace=float(grace), orphan_grace=float(orphan_grace), portable=portable == "portable"
+    )
+    server.run()

@@ -1,0 +1,3 @@
+echo 'checking …'
+echo 'config.ini: missing' >&2
+exit 3

@@ -1,0 +1,3 @@
+#!/usr/bin/env bash
+# says hello
+echo 'Hello, Mars!'

@@ -1,0 +1,89 @@
+"""initialize and authenticate, through the wire."""
+
+import pytest
+
+from tests.support.bridge_world import bridge_world
+
+
+async def test_initialize_names_the_agent_and_exactly_what_it_can(tmp_path):
+    async with bridge_world(cwd=tmp_path, initialized=False) as world:
+        result = await world.call("initialize", protocolVersion=1)
+    assert result["protocolVersion"] == 1
+    assert result["agentInfo"]["name"] == "dsh-acp-agent"
+    assert result["agentCapabilities"]["loadSession"] is True
+    assert [method["id"] for method in result["authMethods"]] == ["api-key"]
+    assert "TEST_KEY" in result["authMethods"][0]["description"]
+
+
+@pytest.mark.parametrize("version", [0, 1, 2, 65535, 1.0, "1", "2024-11-05"])
+async def test_any_version_is_answered_with_1(tmp_path, version):
+    async with bridge_world(cwd=tmp_path, initialized=False) as world:
+        assert (await world.call("initialize", protocolVersion=version))["protocolVersion"] == 1
+
+
+@pytest.mark.parametrize("params", [{}, *({"protocolVersion": value} for value in (None, True, [1], {"v": 1}, 1.5))])
+async def test_a_version_that_is_none_is_refused(tmp_path, params):
+    async with bridge_world(cwd=tmp_path, initialized=False) as world:
+        error = await world.error("initialize", **params)
+    assert error["code"] == -32602
+    assert "protocolVersion" in error["message"]
+
+
+async def test_before_initialize_requests_are_refused_and_notifications_ignored(tmp_path):
+    async with bridge_world(cwd=tmp_path, initialized=False) as world:
+        error = await world.error("session/new", cwd=str(tmp_path))
+        await world.notify("session/cancel", sessionId="x")
+        await world.call("initialize", protocolVersion=1)
+    assert error["code"] == -32600
+    assert "Not initialized" in error["message"]
+
+
+async def test_a_second_initialize_holds_for_sessions_opened_afterwards(tmp_path):
+    async with bridge_world(cwd=tmp_path) as world:
+        first = await world.new_session()
+        await world.call(
+            "initialize", protocolVersion=1, clientCapabilities={"_meta": {"terminal_output": True}}
+        )
+        second = await world.new_session()
+        shows = [world.bridge.present(session).capabilities.terminal_output for session in (first, second)]
+    assert shows == [False, True]
+
+
+async def test_unknown_methods_are_not_found_and_unknown_notifications_ignored(tmp_path):
+    async with bridge_world(cwd=tmp_path) as world:
+        codes = [(await world.error(method))["code"] for method in ("nope/nope", "_vendor/x")]
+        await world.notify("foo/bar")
+        await world.notify("session/cancel")
+        assert codes == [-32601, -32601]
+
+
+async def test_authenticate_succeeds_when_a_key_exists(tmp_path):
+    async with bridge_world(cwd=tmp_path) as world:
+        assert await world.call("authenticate", methodId="api-key") == {}
+
+
+async def test_authenticate_without_a_key_says_what_to_set(tmp_path):
+    async with bridge_world(cwd=tmp_path, key=None) as world:
+        error = await world.error("authenticate", methodId="api-key")
+    assert error["code"] == -32000
+    assert "TEST_KEY" in error["message"]
+
+
+async def test_an_unknown_auth_method_is_refused(tmp_path):
+    async with bridge_world(cwd=tmp_path) as world:
+        assert (await world.error("authenticate", methodId="nope"))["code"] == -32602
+
+
+async def test_params_that_do_not_fit_are_named(tmp_path):
+    async with bridge_world(cwd=tmp_path) as world:
+        error = await world.error("authenticate", methodId=5)
+    assert error["code"] == -32602
+    assert "methodId" in error["message"]
+
+
+async def test_a_broken_configuration_is_met_at_the_first_session(tmp_path):
+    async with bridge_world(cwd=tmp_path, problem="config.toml: line 3") as world:
+        error = await world.error("session/new", cwd=str(tmp_path))
+    assert error["code"] == -32603
+    assert "config.toml" in error["message"]
+    assert error["data"]["reason"] == "config"

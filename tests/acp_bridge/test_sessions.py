@@ -1,0 +1,178 @@
+"""session/new, session/load, session/set_mode, through the wire."""
+
+import pytest
+
+from agent_loop.session.jsonl import JsonlSessionStore
+from agent_loop.vocabulary import text_block
+from tests.support.agent_world import PLUGIN
+from tests.support.bridge_world import bridge_world
+from tests.support.scripted_adapter import HANG, Gate, calls, says
+from tests.support.scripted_tool import ScriptedTool
+
+
+async def test_a_new_session_comes_with_modes_and_then_its_commands(tmp_path):
+    async with bridge_world(cwd=tmp_path) as world:
+        result = await world.call("session/new", cwd=str(tmp_path), mcpServers=[])
+        assert world.updates == [], "no update may precede the response"
+        commands = await world.update("available_commands_update")
+    assert result["modes"]["currentModeId"] == "ask"
+    assert [mode["id"] for mode in result["modes"]["availableModes"]] == ["ask", "full"]
+    assert [command["name"] for command in commands["availableCommands"]] == ["help", "status"]
+
+
+@pytest.mark.parametrize("cwd", ["", "x", "./x", "/no/such/directory"])
+async def test_a_directory_that_is_none_is_refused(tmp_path, cwd):
+    async with bridge_world(cwd=tmp_path) as world:
+        error = await world.error("session/new", cwd=cwd, mcpServers=[])
+    assert error["code"] == -32602
+    assert "cwd" in error["message"]
+
+
+async def test_null_lists_read_as_empty(tmp_path):
+    async with bridge_world(cwd=tmp_path) as world:
+        await world.call("session/new", cwd=str(tmp_path), mcpServers=None, additionalDirectories=None)
+
+
+async def test_mcp_servers_never_fail_a_session_and_are_said_once_to_be_unused(tmp_path):
+    async with bridge_world(fallback=says("hi"), cwd=tmp_path) as world:
+        session = await world.new_session(mcpServers=[{"name": "files", "command": "/x"}, 7, {"type": "http"}])
+        await world.prompt(session)
+        first = world.text()
+        await world.prompt(session)
+    assert "files, number 2, number 3" in first
+    assert world.text().count("MCP servers") == 1
+
+
+async def test_a_client_that_shows_notices_gets_a_notice(tmp_path):
+    async with bridge_world(
+        says("hi"), cwd=tmp_path, capabilities={"session": {"notices": {}}}
+    ) as world:
+        session = await world.new_session(mcpServers=[{"name": "files"}])
+        await world.prompt(session)
+    notices = [update for _id, update in world.updates if update["sessionUpdate"] == "notice"]
+    assert [notice["severity"] for notice in notices] == ["warning"]
+
+
+async def test_a_stored_session_is_shown_whole_before_the_answer(tmp_path):
+    store = lambda runtime: JsonlSessionStore(tmp_path / "root", runtime)  # noqa: E731
+    async with bridge_world(
+        calls(("c1", "echo", {"value": "x"})), says("done"), cwd=tmp_path, mode="full", store=store
+    ) as world:
+        world.agents.tools.register(ScriptedTool())
+        session = await world.new_session()
+        await world.prompt(session, "go")
+    async with bridge_world(says("again"), cwd=tmp_path, store=store) as world:
+        world.agents.tools.register(ScriptedTool())
+        result = await world.call("session/load", sessionId=session, cwd=str(tmp_path), mcpServers=[])
+        shown = world.kinds()
+        await world.update("available_commands_update")
+        assert (await world.prompt(session))["stopReason"] == "end_turn"
+    assert result["modes"]["currentModeId"] == "ask"
+    assert shown == ["user_message_chunk", "tool_call", "tool_call_update", "agent_message_chunk"]
+    assert len(world.agents.adapter.requests[0].messages) == 5
+
+
+async def test_the_mode_of_a_stored_session_comes_back(tmp_path):
+    store = lambda runtime: JsonlSessionStore(tmp_path / "root", runtime)  # noqa: E731
+    async with bridge_world(says("x"), cwd=tmp_path, store=store) as world:
+        session = await world.new_session()
+        await world.call("session/set_mode", sessionId=session, modeId="full")
+        await world.prompt(session)
+    async with bridge_world(cwd=tmp_path, store=store) as world:
+        result = await world.call("session/load", sessionId=session, cwd=str(tmp_path), mcpServers=[])
+    assert result["modes"]["currentModeId"] == "full"
+
+
+async def test_an_unknown_session_is_not_found_by_its_id(tmp_path):
+    async with bridge_world(cwd=tmp_path) as world:
+        error = await world.error("session/load", sessionId="../x", cwd=str(tmp_path), mcpServers=[])
+    assert (error["code"], error["data"]["sessionId"]) == (-32002, "../x")
+
+
+async def test_a_session_of_another_directory_is_not_opened(tmp_path):
+    store = lambda runtime: JsonlSessionStore(tmp_path / "root", runtime)  # noqa: E731
+    (tmp_path / "other").mkdir()
+    async with bridge_world(says("x"), cwd=tmp_path, store=store) as world:
+        session = await world.new_session()
+        await world.prompt(session)
+    async with bridge_world(cwd=tmp_path, store=store) as world:
+        error = await world.error("session/load", sessionId=session, cwd=str(tmp_path / "other"), mcpServers=[])
+        relative = await world.error("session/load", sessionId=session, cwd="x", mcpServers=[])
+    assert (error["code"], error["data"]["reason"], error["data"]["sessionId"]) == (-32603, "mismatch", session)
+    assert relative["code"] == -32602
+
+
+async def test_loading_a_live_session_shows_it_again_and_does_not_disturb_its_turn(tmp_path):
+    gate = Gate()
+    answer = says("the answer")
+    async with bridge_world([*answer[:2], gate, *answer[2:]], cwd=tmp_path) as world:
+        session = await world.new_session()
+        prompt = await world.send_prompt(session, "go")
+        await world.update("agent_message_chunk")
+        world.updates.clear()
+        await world.call("session/load", sessionId=session, cwd=str(tmp_path), mcpServers=[])
+        assert world.kinds() == ["user_message_chunk", "agent_message_chunk"]
+        gate.open()
+        assert (await world.answer(prompt))["result"]["stopReason"] == "end_turn"
+        assert world.text() == "the answer"
+
+
+async def test_what_happens_while_a_transcript_is_shown_follows_it(tmp_path):
+    gate, answer = Gate(), says("the answer")
+    async with bridge_world([*answer[:1], gate, *answer[1:]], cwd=tmp_path, high_water=1) as world:
+        session = await world.new_session()
+        prompt = await world.send_prompt(session, "x" * 200_000)
+        await gate.reached.wait()
+        load = await world.send("session/load", sessionId=session, cwd=str(tmp_path), mcpServers=[])
+        gate.open()
+        live = world.bridge.present(session)
+        await live.agent.when_idle()
+        answers = [await world.until(lambda frame: "method" not in frame) for _ in range(2)]
+        assert world.kinds()[:2] == ["user_message_chunk", "agent_message_chunk"]
+        assert {frame["id"] for frame in answers} == {prompt, load}
+        assert world.text() == "the answer"
+
+
+async def test_two_loads_at_once_open_the_session_once(tmp_path):
+    store = lambda runtime: JsonlSessionStore(tmp_path / "root", runtime)  # noqa: E731
+    async with bridge_world(says("x"), cwd=tmp_path, store=store) as world:
+        session = await world.new_session()
+        await world.prompt(session)
+    async with bridge_world(says("y"), cwd=tmp_path, store=store) as world:
+        params = {"sessionId": session, "cwd": str(tmp_path), "mcpServers": []}
+        ids = [await world.send("session/load", **params) for _ in range(2)]
+        prompt = await world.send_prompt(session)
+        for _ in range(3):
+            frame = await world.until(lambda frame: "method" not in frame)
+            assert frame["id"] in {*ids, prompt}
+            assert "result" in frame
+
+
+async def test_the_mode_can_change_at_any_time(tmp_path):
+    async with bridge_world([HANG], cwd=tmp_path) as world:
+        session = await world.new_session()
+        assert await world.call("session/set_mode", sessionId=session, modeId="full") == {}
+        assert world.updates[-1][1] == {"sessionUpdate": "current_mode_update", "currentModeId": "full"}
+        prompt = await world.send_prompt(session)
+        await world.call("session/set_mode", sessionId=session, modeId="ask")
+        await world.notify("session/cancel", sessionId=session)
+        assert (await world.answer(prompt))["result"]["stopReason"] == "cancelled"
+
+
+async def test_an_unknown_mode_or_session_is_refused(tmp_path):
+    async with bridge_world(cwd=tmp_path) as world:
+        session = await world.new_session()
+        bad_mode = await world.error("session/set_mode", sessionId=session, modeId="root")
+        bad_session = await world.error("session/set_mode", sessionId="nope", modeId="full")
+    assert bad_mode["code"] == -32602
+    assert (bad_session["code"], bad_session["data"]["sessionId"]) == (-32002, "nope")
+
+
+async def test_what_a_plugin_sends_is_shown_live(tmp_path):
+    async with bridge_world(says("tick"), cwd=tmp_path) as world:
+        session = await world.new_session()
+        agent = world.bridge.present(session).agent
+        agent.followup(world.agents.message("check the build", PLUGIN))
+        await agent.when_idle()
+        shown = await world.update("user_message_chunk")
+        assert shown["content"] == text_block("check the build")

@@ -1,0 +1,1 @@
+"""Tests: agent_loop.llm.openai_compat."""

@@ -1,0 +1,224 @@
+"""Writing a log on a disk that fails (contract session-log.md §9)."""
+
+import resource
+from contextlib import contextmanager
+
+import anyio
+import pytest
+
+from agent_loop.session.codec import encode_event, encode_header
+from agent_loop.session.events import SessionHeader
+from agent_loop.session.file_lock import FileLock
+from agent_loop.session.journal import FileOperations, JsonlJournal
+from agent_loop.session.layout import lock_path
+from agent_loop.session.store import PersistenceError
+from tests.support.failing_files import DISK_FULL, IO_ERROR, FailingFiles
+from tests.support.session_turns import events_of, text_turn
+
+HEADER = SessionHeader("s", 5)
+EVENTS = events_of([*text_turn(1), *text_turn(2)])
+HEAD = encode_header(HEADER)
+LINES = [encode_event(event) for event in EVENTS]
+
+
+@pytest.fixture
+def files():
+    return FailingFiles()
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "bucket" / "s.jsonl"
+
+
+@pytest.fixture
+def journal(path, files):
+    return JsonlJournal(HEADER, path, operations=files)
+
+
+def feed(journal, events):
+    for event in events:
+        journal.append(event)
+
+
+async def test_a_batch_is_one_write(journal, files, path):
+    feed(journal, EVENTS[:3])
+    journal.write_pending()
+    feed(journal, EVENTS[3:])
+    journal.write_pending()
+    journal.write_pending()
+    assert files.writes == 2
+    assert path.read_bytes() == HEAD + b"".join(LINES)
+    await journal.close()
+
+
+async def test_a_flush_syncs_only_what_is_new(journal, files):
+    await journal.flush()
+    assert files.syncs == 0
+    feed(journal, EVENTS[:1])
+    await journal.flush()
+    published = files.syncs
+    await journal.flush()
+    assert files.syncs == published
+    feed(journal, EVENTS[1:])
+    await journal.flush()
+    await journal.flush()
+    assert files.syncs == published + 1
+    await journal.close()
+
+
+async def test_a_short_write_is_continued(journal, files, path):
+    files.short = 10
+    feed(journal, EVENTS[:1])
+    journal.write_pending()
+    files.short = 3
+    feed(journal, EVENTS[1:])
+    journal.write_pending()
+    assert path.read_bytes() == HEAD + b"".join(LINES)
+    await journal.close()
+
+
+async def test_a_failed_write_is_undone_and_its_events_wait(journal, files, path):
+    feed(journal, EVENTS[:2])
+    journal.write_pending()
+    before = path.read_bytes()
+    files.short, files.write_error = 7, DISK_FULL
+    feed(journal, EVENTS[2:5])
+    with pytest.raises(PersistenceError, match="No space left on device") as caught:
+        journal.write_pending()
+    assert caught.value.session_id == "s"
+    assert path.read_bytes() == before
+    assert [event async for event in journal.read()] == EVENTS[:5]
+    feed(journal, EVENTS[5:])
+    files.write_error = None
+    journal.write_pending()
+    assert path.read_bytes() == HEAD + b"".join(LINES)
+    await journal.close()
+
+
+async def test_what_could_not_be_undone_is_undone_before_the_next_write(journal, files, path):
+    feed(journal, EVENTS[:2])
+    journal.write_pending()
+    before = path.read_bytes()
+    files.short, files.write_error, files.truncate_error = 7, IO_ERROR, IO_ERROR
+    feed(journal, EVENTS[2:])
+    with pytest.raises(PersistenceError):
+        journal.write_pending()
+    assert path.read_bytes() == before + LINES[2][:7]
+    files.write_error = None
+    with pytest.raises(PersistenceError):
+        journal.write_pending()
+    files.truncate_error = None
+    journal.write_pending()
+    assert path.read_bytes() == HEAD + b"".join(LINES)
+    await journal.close()
+
+
+@pytest.mark.parametrize("kind", ["write_error", "sync_error"])
+async def test_a_log_that_cannot_be_begun_leaves_no_file_and_is_begun_later(journal, files, path, kind):
+    setattr(files, kind, DISK_FULL)
+    feed(journal, EVENTS[:2])
+    for _ in range(2):
+        with pytest.raises(PersistenceError):
+            journal.write_pending()
+        assert [file.name for file in path.parent.iterdir()] == ["s.jsonl.lock"]
+    setattr(files, kind, None)
+    journal.write_pending()
+    assert path.read_bytes() == HEAD + b"".join(LINES[:2])
+    await journal.close()
+
+
+async def test_what_a_crash_left_under_the_temporary_name_is_replaced(journal, path):
+    path.parent.mkdir()
+    path.with_name("s.jsonl.tmp").write_bytes(b"half a log")
+    feed(journal, EVENTS[:1])
+    journal.write_pending()
+    assert path.read_bytes() == HEAD + LINES[0]
+    assert not path.with_name("s.jsonl.tmp").exists()
+    await journal.close()
+
+
+async def test_a_failed_sync_is_reported_and_tried_again(journal, files):
+    feed(journal, EVENTS[:1])
+    await journal.flush()
+    feed(journal, EVENTS[1:])
+    files.sync_error = IO_ERROR
+    for _ in range(2):
+        with pytest.raises(PersistenceError, match="Input/output error"):
+            await journal.flush()
+    files.sync_error = None
+    await journal.flush()
+    await journal.close()
+
+
+async def test_closing_reports_what_was_lost_and_lets_go_of_the_lock(journal, files, path):
+    feed(journal, EVENTS[:1])
+    await journal.flush()
+    feed(journal, EVENTS[1:])
+    files.write_error = DISK_FULL
+    with pytest.raises(PersistenceError):
+        await journal.close()
+    FileLock.take(lock_path(path)).release()
+    await journal.close()
+
+
+async def test_a_log_that_another_process_began_is_not_touched(journal, path):
+    path.parent.mkdir()
+    held = FileLock.take(lock_path(path))
+    feed(journal, EVENTS[:1])
+    with pytest.raises(PersistenceError, match="open in another process"):
+        journal.write_pending()
+    held.release()
+    journal.write_pending()
+    await journal.close()
+
+
+async def test_a_cancelled_flush_lets_the_next_one_through(journal, files):
+    import threading
+
+    feed(journal, EVENTS[:1])
+    await journal.flush()
+    feed(journal, EVENTS[1:])
+    files.hang = threading.Event()
+    hanging = files.hang
+    with anyio.fail_after(20):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(journal.flush)
+            while files.syncs < 2:
+                await anyio.lowlevel.checkpoint()
+            tasks.cancel_scope.cancel()
+        files.hang = None
+        hanging.set()
+        synced = files.syncs
+        await journal.flush()
+        assert files.syncs == synced + 1
+        await journal.close()
+
+
+@contextmanager
+def file_size_limit(size: int):
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+async def test_the_kernels_own_refusal_leaves_a_whole_log(path):
+    journal = JsonlJournal(HEADER, path, operations=FileOperations())
+    feed(journal, EVENTS[:2])
+    journal.write_pending()
+    before = path.read_bytes()
+    feed(journal, EVENTS[2:])
+    with file_size_limit(len(before) + 50):
+        try:
+            journal.write_pending()
+            refused = None
+        except PersistenceError as error:
+            refused = error
+    assert refused is not None
+    assert "File too large" in refused.message
+    assert path.read_bytes() == before
+    await journal.close()
+    assert path.read_bytes() == HEAD + b"".join(LINES)

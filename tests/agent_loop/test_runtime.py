@@ -1,0 +1,75 @@
+"""Time, ids and jitter."""
+
+import time
+import uuid
+
+import anyio
+
+from agent_loop.runtime import SystemRuntime, VirtualRuntime
+
+
+async def test_the_system_runtime_is_the_real_thing():
+    runtime = SystemRuntime()
+    assert abs(runtime.now_ms() - time.time() * 1000) < 60_000
+    first = runtime.monotonic()
+    with anyio.fail_after(5):
+        await runtime.sleep(0.001)
+        await runtime.sleep(-1)
+    assert runtime.monotonic() > first
+    assert runtime.new_id() != runtime.new_id()
+    uuid.UUID(runtime.new_id())
+    assert 0 <= runtime.jitter() < 1
+
+
+def test_virtual_time_stands_still_until_advanced():
+    runtime = VirtualRuntime(5_000)
+    assert (runtime.now_ms(), runtime.monotonic()) == (5_000, 5.0)
+    runtime.advance(250)
+    assert (runtime.now_ms(), runtime.monotonic()) == (5_250, 5.25)
+    assert runtime.jitter() == 0.0
+
+
+def test_virtual_ids_are_a_sequence_of_uuids():
+    first, second = VirtualRuntime(), VirtualRuntime()
+    ids = [first.new_id(), first.new_id()]
+    assert ids == [second.new_id(), second.new_id()]
+    assert ids[0] != ids[1]
+    uuid.UUID(ids[0])
+
+
+async def test_sleepers_wake_when_they_are_due():
+    runtime = VirtualRuntime()
+    woken: list[str] = []
+
+    async def sleep(name: str, seconds: float) -> None:
+        await runtime.sleep(seconds)
+        woken.append(name)
+
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(sleep, "late", 2)
+            tasks.start_soon(sleep, "early", 1)
+            tasks.start_soon(sleep, "at once", 0)
+            await anyio.wait_all_tasks_blocked()
+            assert woken == ["at once"]
+            assert runtime.sleeping == 2
+            runtime.advance(999)
+            await anyio.wait_all_tasks_blocked()
+            assert woken == ["at once"]
+            runtime.advance(1)
+            await anyio.wait_all_tasks_blocked()
+            assert woken == ["at once", "early"]
+            runtime.advance(1000)
+    assert woken == ["at once", "early", "late"]
+    assert runtime.sleeping == 0
+
+
+async def test_a_cancelled_sleeper_is_forgotten():
+    runtime = VirtualRuntime()
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(runtime.sleep, 10)
+            tasks.start_soon(runtime.sleep, 5)
+            await anyio.wait_all_tasks_blocked()
+            tasks.cancel_scope.cancel()
+    assert runtime.sleeping == 0

@@ -1,0 +1,292 @@
+"""Steps: the request, its header, the stream, the message."""
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from typing import Any
+
+import anyio
+
+from agent_loop.errors import LlmError
+from agent_loop.llm.fingerprint import Scrub, fingerprint
+from agent_loop.llm.seam import LlmRequest
+from agent_loop.prompt import PromptSection
+from agent_loop.step import StepResult
+from tests.support.agent_world import CWD, MODEL, agent_world
+from tests.support.scripted_adapter import HANG, Gate, calls, says
+from tests.support.scripted_tool import ScriptedTool
+
+ECHO = ("call-1", "echo", {"value": "x"})
+
+
+async def test_the_header_stands_right_behind_the_step_start_and_signs_the_request():
+    async with agent_world(says("hi")) as world:
+        agent = world.agent()
+        await world.prompt(agent)
+        types = [event.type for event in world.events[agent.id]]
+        assert types[types.index("step/start") + 1] == "request/header"
+        [header] = world.of(agent, "request/header")
+        [request] = world.adapter.requests
+        assert header == {
+            "turn": 1,
+            "step": 1,
+            "model": MODEL,
+            "provider": "test",
+            "fingerprint": fingerprint(request, scrub=Scrub(cwd=CWD, session_id=agent.id)),
+            "system": "You are a test.",
+        }
+        assert (request.session_id, request.turn, request.step) == (agent.id, 1, 1)
+
+
+async def test_optional_parts_of_the_header_are_logged_only_when_they_change():
+    async with agent_world(fallback=says("hi")) as world:
+        agent = world.agent()
+        temperature: float | None = None
+
+        async def tune(request: LlmRequest, inner: Any) -> LlmRequest:
+            return await inner(replace(request, temperature=temperature))
+
+        world.hooks.wrap("agent/request", tune)
+        await world.prompt(agent)
+        await world.prompt(agent)
+        remove = world.tools.register(ScriptedTool())
+        temperature = 0.5
+        await world.prompt(agent)
+        await world.prompt(agent)
+        remove()
+        temperature = None
+        await world.prompt(agent)
+        optional = [
+            {key: header[key] for key in ("system", "tools", "parameters") if key in header}
+            for header in world.of(agent, "request/header")
+        ]
+        assert optional == [
+            {"system": "You are a test."},
+            {},
+            {"tools": world.adapter.requests[2].tools, "parameters": {"temperature": 0.5}},
+            {},
+            {"tools": [], "parameters": {}},
+        ]
+
+
+async def test_layers_shape_the_system_prompt_once_per_step():
+    async with agent_world(fallback=says("hi")) as world:
+        agent = world.agent()
+        extra: tuple[PromptSection, ...] = (PromptSection("late", 10, "And polite."), PromptSection("empty", 5, ""))
+
+        async def add(sections: tuple[PromptSection, ...], inner: Any) -> Any:
+            return (*await inner(sections), *extra)
+
+        async def drop(_sections: Any, _inner: Any) -> Any:
+            return ()
+
+        world.hooks.wrap("system-prompt/assemble", add)
+        await world.prompt(agent)
+        assert world.adapter.requests[0].system == "You are a test.\n\nAnd polite."
+        world.hooks.wrap("system-prompt/assemble", drop)
+        extra = ()
+        await world.prompt(agent)
+        assert world.adapter.requests[1].system is None
+        assert world.of(agent, "request/header")[1]["system"] == ""
+        await world.prompt(agent)
+        assert "system" not in world.of(agent, "request/header")[2]
+
+
+async def test_reasoning_goes_back_as_the_model_wants_it():
+    thought = [
+        {"type": "reasoning-delta", "index": 0, "text": "hmm"},
+        {"type": "text-delta", "index": 1, "text": "hi"},
+        {"type": "finish", "reason": {"kind": "stop"}},
+    ]
+    async with agent_world(fallback=thought) as world:
+        agent = world.agent()
+        await world.prompt(agent)
+        await world.prompt(agent)
+        agent.use_model(provider="test", model=MODEL, reasoning="strip")
+        await world.prompt(agent)
+        echoed, stripped = (request.messages[1]["content"] for request in world.adapter.requests[1:])
+        assert [block["type"] for block in echoed] == ["reasoning", "text"]
+        assert [block["type"] for block in stripped] == ["text"]
+
+
+async def test_another_model_holds_from_the_next_turn_on():
+    gate = Gate()
+    async with agent_world([gate, *calls(ECHO)], says("done"), says("hi")) as world:
+        world.tools.register(ScriptedTool())
+        world.llm.register_adapter(["scripted-2"], world.adapter)
+        agent = world.agent()
+        agent.followup(world.message("go"))
+        await gate.reached.wait()
+        agent.use_model(provider="other", model="scripted-2", merge_users=True)
+        gate.open()
+        await agent.when_idle()
+        await world.prompt(agent)
+        assert [request.model for request in world.adapter.requests] == [MODEL, MODEL, "scripted-2"]
+        assert world.of(agent, "request/header")[2]["provider"] == "other"
+        assert agent.options.merge_users
+
+
+async def test_a_repeated_call_id_is_made_unique_in_chunk_message_call_and_result():
+    async with agent_world(calls(ECHO), calls(ECHO), says("done")) as world:
+        world.tools.register(ScriptedTool())
+        agent = world.agent()
+        await world.prompt(agent)
+        assert [data["callId"] for data in world.of(agent, "tool/call")] == ["call-1", "call-1#1.2"]
+        assert [data["callId"] for data in world.of(agent, "tool/result")] == ["call-1", "call-1#1.2"]
+        assert world.of(agent, "assistant/message")[1]["content"][0]["id"] == "call-1#1.2"
+        deltas = [data["chunk"] for data in world.of(agent, "assistant/chunk")]
+        assert [chunk["id"] for chunk in deltas if chunk["type"] == "tool-call-delta"] == ["call-1", "call-1#1.2"]
+
+
+async def test_a_layer_may_change_the_answer_before_it_is_logged():
+    async with agent_world(says("draft")) as world:
+        agent = world.agent()
+
+        async def rewrite(result: StepResult, inner: Any) -> StepResult:
+            seen: StepResult = await inner(result)
+            return replace(seen, content=[{"type": "text", "text": seen.content[0]["text"].upper()}])
+
+        world.hooks.wrap("agent/step-result", rewrite)
+        await world.prompt(agent)
+        assert world.of(agent, "assistant/message")[0]["content"] == [{"type": "text", "text": "DRAFT"}]
+
+
+async def test_usage_is_logged_also_with_an_empty_message():
+    usage = {"inputTokens": 7, "outputTokens": 0}
+    answer = [{"type": "usage", "usage": usage}, {"type": "finish", "reason": {"kind": "stop"}}]
+    async with agent_world(answer) as world:
+        agent = world.agent()
+        await world.prompt(agent)
+        assert world.of(agent, "assistant/message") == [{"turn": 1, "step": 1, "content": [], "usage": usage}]
+
+
+async def test_a_retry_is_logged():
+    failure = LlmError("busy", "RATE_LIMIT")
+    async with agent_world([failure], says("hi")) as world:
+        agent = world.agent()
+        agent.followup(world.message("go"))
+        while not world.of(agent, "llm/retry") if agent.id in world.events else True:
+            await anyio.wait_all_tasks_blocked()
+        world.runtime.advance(60_000)
+        await agent.when_idle()
+        [retry] = world.of(agent, "llm/retry")
+        assert retry == {"turn": 1, "step": 1, "attempt": 1, "code": "RATE_LIMIT", "delayMs": 500}
+        assert world.reasons(agent) == [{"kind": "completed"}]
+
+
+async def test_somebody_who_listens_to_the_flow_holds_the_stream_before_each_chunk():
+    async with agent_world(says("hi")) as world:
+        agent = world.agent()
+        drained = anyio.Event()
+        logged: list[int] = []
+
+        async def full(which: object, signal: Any) -> None:
+            assert which is agent
+            assert not signal.aborted
+            logged.append(len(world.of(agent, "assistant/chunk")))
+            await drained.wait()
+
+        world.hooks.on("agent/flow", full, agent=agent.id)
+        agent.followup(world.message("go"))
+        while not logged:
+            await anyio.wait_all_tasks_blocked()
+        assert world.of(agent, "assistant/chunk") == []
+        drained.set()
+        await agent.when_idle()
+        assert logged == [0, 1, 2, 3]
+
+
+async def test_a_stream_that_never_waits_leaves_the_loop_to_others():
+    def endless() -> Any:
+        return [{"type": "text-delta", "index": 0, "text": "x"}] * 10_000
+
+    async with agent_world(endless()) as world:
+        agent = world.agent()
+        agent.followup(world.message("go"))
+        while not world.events.get(agent.id):
+            await anyio.lowlevel.checkpoint()
+        await anyio.lowlevel.checkpoint()
+        agent.cancel("session/cancel")
+        await agent.when_idle()
+        assert len(world.of(agent, "assistant/chunk")) < 1_000
+        assert world.reasons(agent) == [{"kind": "aborted", "reason": "session/cancel"}]
+
+
+async def test_an_abort_is_seen_before_the_chunk_is_logged():
+    async with agent_world(says("hi")) as world:
+        agent = world.agent()
+
+        async def cancel(_agent: object, _signal: object) -> None:
+            agent.cancel("session/cancel")
+
+        world.hooks.on("agent/flow", cancel)
+        await world.prompt(agent)
+        assert world.of(agent, "assistant/chunk") == []
+        assert world.of(agent, "assistant/message") == []
+
+
+async def test_an_abort_that_the_stream_swallows_still_ends_the_step():
+    async with agent_world() as world:
+        agent = world.agent()
+
+        async def deaf(_request: LlmRequest, _inner: Any) -> AsyncIterator[Any]:
+            agent.cancel("session/cancel")
+            for chunk in says("hi"):
+                yield chunk
+
+        world.hooks.wrap("llm/stream", deaf)
+        await world.prompt(agent)
+        assert world.of(agent, "assistant/chunk") == []
+        assert world.reasons(agent) == [{"kind": "aborted", "reason": "session/cancel"}]
+
+
+async def test_a_provider_that_says_aborted_aborts_the_turn_without_a_reason():
+    async with agent_world(says("half", finish="aborted")) as world:
+        agent = world.agent()
+        await world.prompt(agent)
+        assert world.of(agent, "assistant/message") == []
+        assert world.reasons(agent) == [{"kind": "aborted"}]
+
+
+async def test_an_error_finish_ends_the_turn_with_its_code():
+    failed = {"type": "finish", "reason": {"kind": "error", "message": "overloaded", "code": "SERVER"}}
+    bare = {"type": "finish", "reason": {"kind": "error"}}
+    async with agent_world([failed], [bare]) as world:
+        agent = world.agent()
+        await world.prompt(agent)
+        await world.prompt(agent)
+        assert world.of(agent, "assistant/message") == []
+        assert world.reasons(agent) == [
+            {"kind": "error", "step": 1, "message": "overloaded", "code": "SERVER"},
+            {"kind": "error", "step": 1, "message": "the model call failed", "code": "ERROR"},
+        ]
+
+
+async def test_what_a_failed_step_said_is_not_history():
+    async with agent_world([*says("half")[:2], LlmError("cut", "STREAM_CLOSED")], says("whole")) as world:
+        agent = world.agent()
+        await world.prompt(agent, "one")
+        await world.prompt(agent, "two")
+        assert [message["role"] for message in world.adapter.requests[1].messages] == ["user", "user"]
+        assert world.types(agent, chunks=True)[:7] == [
+            "turn/start",
+            "user/message",
+            "step/start",
+            "assistant/chunk",
+            "assistant/chunk",
+            "step/end",
+            "turn/end",
+        ]
+
+
+async def test_the_stream_is_closed_when_it_hangs_and_the_turn_is_cancelled():
+    gate = Gate()
+    async with agent_world([*says("x")[:2], gate, HANG]) as world:
+        agent = world.agent()
+        agent.followup(world.message("go"))
+        await gate.reached.wait()
+        gate.open()
+        await anyio.wait_all_tasks_blocked()
+        assert world.adapter.open_streams == 1
+        agent.cancel("session/cancel")
+        await agent.when_idle()
+        assert world.adapter.open_streams == 0

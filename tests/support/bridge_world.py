@@ -1,0 +1,168 @@
+"""A client on real pipes in front of the whole bridge; only the model is a double."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from acp_bridge.bridge import Bridge, Parts
+from acp_bridge.credentials import Credential
+from acp_bridge.methods.v1.connection import Connection
+from acp_bridge.methods.v1.table import V1Dispatcher
+from acp_bridge.permission.policy import EditorPolicy
+from agent_loop.commands.help import HelpCommand
+from agent_loop.commands.registry import CommandRegistry
+from agent_loop.commands.status import StatusCommand
+from agent_loop.runtime import VirtualRuntime
+from agent_loop.session.store import SessionStore
+from bash_exec.fake import FakeBashExecutor
+from tests.support.agent_world import OPTIONS, World, agent_world
+from tests.support.wire_client import WireClient, wire
+
+WINDOW = 1000
+
+
+@dataclass
+class BridgeWorld:
+    """`client` writes and reads lines; `updates` keeps every `session/update` that was read, in order."""
+
+    agents: World
+    client: WireClient
+    connection: Connection
+    bridge: Bridge
+    policy: EditorPolicy
+    executor: FakeBashExecutor
+    cwd: str
+    updates: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    requests: list[dict[str, Any]] = field(default_factory=list)
+    frames: list[dict[str, Any]] = field(default_factory=list)
+    _next_id: int = 0
+
+    async def send(self, method: str, **params: Any) -> int:
+        """Send a request; returns its id."""
+        self._next_id += 1
+        await self.client.send({"jsonrpc": "2.0", "id": self._next_id, "method": method, "params": params})
+        return self._next_id
+
+    async def notify(self, method: str, **params: Any) -> None:
+        await self.client.send({"jsonrpc": "2.0", "method": method, "params": params})
+
+    async def next(self) -> dict[str, Any]:
+        """The next frame of the agent, kept in `frames` and, by kind, in `updates` or `requests`."""
+        frame = await self.client.frame()
+        self.frames.append(frame)
+        if frame.get("method") == "session/update":
+            self.updates.append((frame["params"]["sessionId"], frame["params"]["update"]))
+        elif "method" in frame:
+            self.requests.append(frame)
+        return frame
+
+    async def until(self, wanted: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+        """Read frames until one is `wanted`."""
+        while not wanted(frame := await self.next()):
+            pass
+        return frame
+
+    async def answer(self, request_id: int) -> dict[str, Any]:
+        """Read frames until the response to `request_id`."""
+        return await self.until(lambda frame: frame.get("id") == request_id and "method" not in frame)
+
+    async def update(self, kind: str) -> dict[str, Any]:
+        """Read frames until an update of that kind."""
+        frame = await self.until(
+            lambda frame: frame.get("method") == "session/update"
+            and frame["params"]["update"]["sessionUpdate"] == kind
+        )
+        return frame["params"]["update"]
+
+    async def request(self, method: str) -> dict[str, Any]:
+        """Read frames until the agent asks for `method`."""
+        return await self.until(lambda frame: frame.get("method") == method)
+
+    async def call(self, method: str, **params: Any) -> dict[str, Any]:
+        """Send, read until the response, return its result."""
+        frame = await self.answer(await self.send(method, **params))
+        assert "result" in frame, frame
+        return frame["result"]
+
+    async def error(self, method: str, **params: Any) -> dict[str, Any]:
+        """Send, read until the response, return its error."""
+        frame = await self.answer(await self.send(method, **params))
+        assert "error" in frame, frame
+        return frame["error"]
+
+    async def new_session(self, **params: Any) -> str:
+        result = await self.call("session/new", **{"cwd": self.cwd, "mcpServers": [], **params})
+        await self.update("available_commands_update")
+        return result["sessionId"]
+
+    async def prompt(self, session_id: str, text: str = "hello") -> dict[str, Any]:
+        return await self.call("session/prompt", sessionId=session_id, prompt=[{"type": "text", "text": text}])
+
+    async def send_prompt(self, session_id: str, text: str = "hello") -> int:
+        return await self.send("session/prompt", sessionId=session_id, prompt=[{"type": "text", "text": text}])
+
+    def kinds(self) -> list[str]:
+        """The kinds of the updates read so far."""
+        return [update["sessionUpdate"] for _session, update in self.updates]
+
+    def text(self, kind: str = "agent_message_chunk") -> str:
+        """The joined text of the updates of a kind."""
+        return "".join(update["content"]["text"] for _id, update in self.updates if update["sessionUpdate"] == kind)
+
+
+@asynccontextmanager
+async def bridge_world(
+    *answers: Sequence[Any],
+    cwd: Path,
+    fallback: Any = None,
+    capabilities: dict[str, Any] | None = None,
+    initialized: bool = True,
+    mode: str = "ask",
+    key: str | None = "k",
+    problem: str | None = None,
+    high_water: int = 1 << 20,
+    store: Callable[[VirtualRuntime], SessionStore] | None = None,
+) -> AsyncIterator[BridgeWorld]:
+    """A connection that has been initialised with `capabilities` (unless told not to)."""
+
+    async def ask(*asked: Any) -> dict[str, Any] | None:
+        return await world.bridge.ask(*asked)
+
+    def prompt_owns(session_id: str) -> bool:
+        return world.bridge.prompt_owns_turn(session_id)
+
+    async def end() -> None:
+        await world.bridge.shutdown()
+
+    policy = EditorPolicy(default_mode=mode, send=ask, prompt_owns=prompt_owns)
+    async with (
+        agent_world(*answers, fallback=fallback, policy=policy, store=store) as agents,
+        wire(on_eof=end, high_water=high_water) as client,
+    ):
+        commands = CommandRegistry(agents.hooks)
+        commands.register(HelpCommand(commands))
+        commands.register(StatusCommand())
+        executor = FakeBashExecutor({})
+        parts = Parts(
+            registry=agents.registry,
+            tools=agents.tools,
+            commands=commands,
+            executor=executor,
+            policy=policy,
+            hooks=agents.hooks,
+            runtime=agents.runtime,
+            options=lambda _cwd: replace(OPTIONS),
+            window=lambda _model: WINDOW,
+        )
+        bridge = Bridge(parts, client.peer, asyncio.get_running_loop().call_later)
+        credential = Credential("TEST_KEY", None, {"TEST_KEY": key} if key else {})
+        connection = Connection(bridge, credential, problem)
+        client.dispatcher = V1Dispatcher(connection)  # type: ignore[assignment]
+        client.before_write = agents.sessions.write_pending
+        world = BridgeWorld(agents, client, connection, bridge, policy, executor, str(cwd))
+        if initialized:
+            await world.call("initialize", protocolVersion=1, clientCapabilities=capabilities or {})
+        yield world

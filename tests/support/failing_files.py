@@ -1,0 +1,52 @@
+"""A disk that fails on demand, and otherwise is the real one."""
+
+import errno
+import os
+import threading
+
+from agent_loop.session.journal import FileOperations
+
+
+class FailingFiles(FileOperations):
+    """Set `write_error`, `sync_error`, `truncate_error` to an errno to fail the calls of that kind from then on.
+
+    `short` limits how many bytes one write takes; with `write_error` set the limit is written first, then it fails.
+    """
+
+    def __init__(self) -> None:
+        self.write_error: int | None = None
+        self.sync_error: int | None = None
+        self.truncate_error: int | None = None
+        self.short: int | None = None
+        self.writes = 0
+        self.syncs = 0
+        self.hang: threading.Event | None = None
+
+    def write(self, descriptor: int, data: memoryview) -> int:
+        self.writes += 1
+        if self.short is not None:
+            taken, self.short = super().write(descriptor, data[: self.short]), None
+            return taken
+        _raise(self.write_error)
+        return super().write(descriptor, data)
+
+    def sync(self, descriptor: int) -> None:
+        self.syncs += 1
+        if self.hang is not None:
+            self.hang.wait(60)
+            return
+        _raise(self.sync_error)
+        super().sync(descriptor)
+
+    def truncate(self, descriptor: int, size: int) -> None:
+        _raise(self.truncate_error)
+        super().truncate(descriptor, size)
+
+
+def _raise(code: int | None) -> None:
+    if code is not None:
+        raise OSError(code, os.strerror(code))
+
+
+DISK_FULL = errno.ENOSPC
+IO_ERROR = errno.EIO

@@ -1,0 +1,21 @@
+"""The agent under test and the official referee, as this repository's tests use them."""
+
+import os
+import sys
+from functools import cache
+from pathlib import Path
+
+from acp_bridge.testing.validate import Referee
+
+SHARED_SCHEMA = Path(__file__).parents[3] / "shared" / "acp" / "schema-v1.json"
+
+
+def agent_command() -> tuple[str, ...]:
+    """The console script of the environment that runs the tests."""
+    return (str(Path(sys.executable).with_name("dsh-acp-agent")),)
+
+
+@cache
+def referee() -> Referee:
+    """Official models always, the official schema where it is found."""
+    return Referee(environment=os.environ, schema=SHARED_SCHEMA)
