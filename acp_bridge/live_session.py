@@ -79,10 +79,11 @@ class LiveSession:
         self._renderer = self._make_renderer(live=True)
         self._output = TerminalOutput(self._show_output, call_later)
         self._prompts: dict[str, PromptInFlight] = {}
-        self._held: list[SessionEvent] | None = None
+        self._call_later = call_later
+        self._holds = 0
+        self._held: list[Callable[[], None]] = []
         self._replayed = anyio.Event()
         self._replayed.set()
-        self._told_failure = False
         self._scope = Scope()
         self._scope.own(agent.session.subscribe(self._on_event))
         listeners: dict[str, Callable[..., Any]] = {
@@ -121,9 +122,12 @@ class LiveSession:
         return prompt
 
     async def settled(self, prompt: PromptInFlight) -> Stopped | Failed:
-        """Wait for the prompt's answer, and for a replay that must stand before it."""
+        """Wait for the prompt's answer.
+
+        The next turn is not shown before this answer was queued, which the caller does without another await.
+        """
         await prompt.done.wait()
-        await self._replayed.wait()
+        self._call_later(0, self._release)
         return prompt.answer or Stopped("cancelled")
 
     def cancel_prompt(self, prompt: PromptInFlight) -> None:
@@ -155,7 +159,8 @@ class LiveSession:
     async def replay(self) -> None:
         """Show the whole transcript so far; what happens meanwhile is shown after it, in order."""
         await self._replayed.wait()
-        self._held, self._replayed = [], anyio.Event()
+        self._replayed = anyio.Event()
+        self._holds += 1
         end = self.agent.session.next_seq
         renderer = self._make_renderer(live=False)
         replay = Replay(renderer)
@@ -167,17 +172,13 @@ class LiveSession:
             await self._show_all(replay.finish())
             self._renderer.take_over(renderer)
         finally:
-            held, self._held = self._held, None
-            for event in held:
-                self._on_event(event)
+            self._release()
             self._replayed.set()
 
     def tell_failure(self, error: Exception) -> None:
-        """The log cannot be written: say it once, on the screen only (agent-loop.md §4)."""
-        if not self._told_failure:
-            self._told_failure = True
-            text = f"The session log cannot be written, so this conversation may be lost: {error}\n"
-            self.notify(text_update("agent_message_chunk", text, f"n{self.agent.session.next_seq}"))
+        """The log cannot be written: say it, on the screen only (agent-loop.md §4). Told once per turn."""
+        text = f"This conversation may be lost: {error}\n"
+        self.notify(text_update("agent_message_chunk", text, f"n{self.agent.session.next_seq}"))
 
     def close(self) -> None:
         """Show nothing more; prompts that still wait are answered `cancelled`."""
@@ -196,9 +197,17 @@ class LiveSession:
             await self._wire.drained()
 
     def _on_event(self, event: SessionEvent) -> None:
-        if self._held is not None:
-            self._held.append(event)
-            return
+        if self._holds:
+            self._held.append(lambda: self._show(event))
+        else:
+            self._show(event)
+
+    def _release(self) -> None:
+        self._holds -= 1
+        while self._held and not self._holds:
+            self._held.pop(0)()
+
+    def _show(self, event: SessionEvent) -> None:
         if event.type == "tool/result":
             meta: dict[str, Any] = event.data.get("meta") or {}
             self._output.end(event.data["callId"], show_rest="outputDropped" in meta)
@@ -210,7 +219,7 @@ class LiveSession:
             self._output.feed(call_id, data)
 
     def _show_output(self, call_id: str, text: str) -> None:
-        if self._held is None:
+        if not self._holds:
             for update in self._renderer.live_output(call_id, text):
                 self.notify(update)
 
@@ -259,7 +268,6 @@ class LiveSession:
     def _on_status(self, _agent: Agent, status: str) -> None:
         if status != "idle":
             return
-        self._told_failure = False
         pending = {message.id for message in self.agent.pending}
         for prompt in tuple(self._prompts.values()):
             if prompt.message_id not in pending:
@@ -269,6 +277,16 @@ class LiveSession:
                 self._settle(prompt, Stopped("cancelled") if prompt.withdrawn else lost)
 
     def _settle(self, prompt: PromptInFlight, answer: Stopped | Failed) -> None:
-        if self._prompts.pop(prompt.message_id, None) is not None:
+        """Answer once, in the order of what is shown: behind everything held, before everything later."""
+        if self._prompts.pop(prompt.message_id, None) is None:
+            return
+
+        def give() -> None:
             prompt.answer = answer
+            self._holds += 1  # until `settled` has handed the answer over
             prompt.done.set()
+
+        if self._holds:
+            self._held.append(give)
+        else:
+            give()

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import anyio
 import anyio.abc
+import anyio.lowlevel
 
 from bash_exec.capture import OutputWindow, UnreadOutput
 from bash_exec.errors import AlreadyAborted, ExecutorError, UnknownTask
@@ -25,6 +26,7 @@ from bash_exec.seam import (
     TaskOutput,
     TaskStatus,
 )
+from bash_exec.tasks import TaskListeners
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +107,7 @@ class FakeBashExecutor(BashExecutor):
         self._runs: set[_Run] = set()
         self._tasks: dict[str, _Task] = {}
         self._task_count = 0
-        self._listeners: dict[object, Callable[[BackgroundTask], None]] = {}
+        self._listeners = TaskListeners()
         self._disposed = False
 
     def resolve(self, request: CommandRequest) -> CommandSpec:
@@ -172,8 +174,7 @@ class FakeBashExecutor(BashExecutor):
         task.status = "exited" if ended else "killed"
         task.done.set()
         if ended:
-            for listener in list(self._listeners.values()):
-                listener(task.view())
+            self._listeners.tell(task.view())
 
     def get(self, task_id: str) -> BackgroundTask | None:
         task = self._tasks.get(task_id)
@@ -205,13 +206,7 @@ class FakeBashExecutor(BashExecutor):
         return task.view()
 
     def on_task_done(self, listener: Callable[[BackgroundTask], None]) -> Callable[[], None]:
-        key = object()
-        self._listeners[key] = listener
-
-        def remove() -> None:
-            self._listeners.pop(key, None)
-
-        return remove
+        return self._listeners.add(listener)
 
     async def release(self, owner: str) -> tuple[Survivor, ...]:
         for run in self._runs:

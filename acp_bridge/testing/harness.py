@@ -91,13 +91,13 @@ def _environment(scenario: Scenario, mode: Mode, root: Path) -> dict[str, str]:
         "HOME": str(root / "home"),
         "TMPDIR": str(root / "tmp"),
         "DSH_SNAPSHOT": mode,
-        "DSH_SNAPSHOT_FILE": str(scenario.fixture),
+        "DSH_SNAPSHOT_FILE": os.path.abspath(scenario.fixture),
         "DSH_SNAPSHOT_SESSIONS_ROOT": str(root / "sessions"),
     }
     if mode == "replay":
         env["DSH_SNAPSHOT_REPORT"] = str(root / "report.jsonl")
         if scenario.override is not None:
-            env["DSH_SNAPSHOT_OVERRIDE"] = str(scenario.override)
+            env["DSH_SNAPSHOT_OVERRIDE"] = os.path.abspath(scenario.override)
     return env | dict(scenario.env)
 
 

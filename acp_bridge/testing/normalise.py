@@ -11,8 +11,9 @@ from typing import Any
 
 from acp_bridge.testing.json_values import JsonObject, as_list, as_object, encode
 
-_MASK = r"\{\{(?:cwd|spill|pid|sessionId\d*|uuid\d+|id\d+)\}\}"
+_MASK = r"\{\{(?:cwd|spill|pid|sessionId\d*|uuid\d+|id\d+|digest\d+)\}\}"
 _UUID = r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
+_SHA256 = re.compile(r"[0-9a-f]{64}")
 _PID_NOTE = re.compile(r"\[(?:\d+ process(?:es)? survived|still running in background): [^\]]*\]")
 _PID = re.compile(r"(?:(?<=: )|(?<=, ))\d+")
 
@@ -30,6 +31,7 @@ class Masks:
         for number, session_id in enumerate(session_ids, start=1):
             self._masks.setdefault(session_id, "{{sessionId}}" if number == 1 else f"{{{{sessionId{number}}}}}")
         self._uuids: dict[str, str] = {}
+        self._digests: dict[str, str] = {}
         needles = sorted(filter(None, self._masks), key=len, reverse=True)
         # a mask that stands there already is stepped over as a whole
         parts = [_MASK, *(re.escape(needle) + r"(?![\w-])" for needle in needles), _UUID]
@@ -43,14 +45,24 @@ class Masks:
         return _PID_NOTE.sub(lambda note: _PID.sub("{{pid}}", note[0]), text)
 
     def value(self, value: Any) -> Any:
-        """A JSON value with its strings masked (keys are kept); a number under the key `pid` becomes 0."""
+        """A JSON value with its strings masked (keys are kept); a number under the key `pid` becomes 0.
+
+        A `digest` is the hash of a directory among other things: it is masked like a UUID.
+        """
         if isinstance(value, str):
             return self.text(value)
         if (items := as_list(value)) is not None:
             return [self.value(item) for item in items]
         if (table := as_object(value)) is not None:
-            return {key: 0 if key == "pid" and type(item) is int else self.value(item) for key, item in table.items()}
+            return {key: self._field(key, item) for key, item in table.items()}
         return value
+
+    def _field(self, key: str, value: Any) -> Any:
+        if key == "pid" and type(value) is int:
+            return 0
+        if key == "digest" and isinstance(value, str) and _SHA256.fullmatch(value):
+            return self._digests.setdefault(value, f"{{{{digest{len(self._digests) + 1}}}}}")
+        return self.value(value)
 
     def _replace(self, match: re.Match[str]) -> str:
         found = match[0]

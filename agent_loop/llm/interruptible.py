@@ -1,12 +1,14 @@
-"""One await that an abort signal or a time limit ends (contract llm.md §5: caller abort, watchdog, retry wait).
+"""Awaits that an abort signal or a time limit ends (contract llm.md §5: caller abort, watchdog, retry wait).
 
-May not know: what is awaited. Invariant: the cancel scope lives exactly as long as the one await, so an async
-generator may call this between its yields.
+May not know: what is awaited. Invariant: a cancel scope lives exactly as long as one await, so an async generator may
+wait between its yields.
 """
 
+import asyncio
 import math
-from collections.abc import Awaitable
-from typing import TypeVar
+from collections.abc import Awaitable, Callable
+from types import TracebackType
+from typing import Self, TypeVar
 
 import anyio
 
@@ -16,22 +18,64 @@ from agent_loop.errors import LlmError
 T = TypeVar("T")
 
 
-def aborted(signal: AbortSignal) -> LlmError:
-    """The error of a call whose `signal` aborted."""
-    return LlmError(f"the model call was cancelled ({signal.reason})", "ABORTED")
+class Interruptible:
+    """The awaits of one call, one after the other. A context manager: it listens to `signal` while it is open.
 
-
-async def interruptible(awaitable: Awaitable[T], signal: AbortSignal, *, seconds: float = math.inf) -> T:
-    """Await `awaitable`; what it was doing is cancelled on abort and after `seconds`.
-
-    Raises `LlmError` (`ABORTED`) on abort, `TimeoutError` when the time is up, and whatever the awaitable raises.
+    `seconds` is the limit of each single await.
     """
-    with anyio.CancelScope(deadline=anyio.current_time() + seconds) as scope:
-        remove = signal.on_abort(scope.cancel)
-        try:
-            return await awaitable
-        finally:
-            remove()
-    if signal.aborted:
-        raise aborted(signal)
-    raise TimeoutError
+
+    __slots__ = ("_release", "_scope", "_seconds", "_signal", "_started", "_timer")
+
+    def __init__(self, signal: AbortSignal, *, seconds: float = math.inf) -> None:
+        self._signal = signal
+        self._seconds = seconds
+        self._scope = anyio.CancelScope()
+        self._started = math.inf
+        self._timer: asyncio.TimerHandle | None = None
+
+    def __enter__(self) -> Self:
+        # one registration and one timer for the whole call: a read per delta cannot afford its own
+        self._release = self._signal.on_abort(self._cancel)
+        if self._seconds < math.inf:
+            self._timer = asyncio.get_running_loop().call_later(self._seconds, self._look_at_the_time)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._release()
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def check(self) -> None:
+        """Raise `LlmError` (`ABORTED`) when the signal has aborted."""
+        if self._signal.reason is not None:
+            raise LlmError(f"the model call was cancelled ({self._signal.reason})", "ABORTED")
+
+    async def wait(self, start: Callable[[], Awaitable[T]]) -> T:
+        """Await `start()`; it is cancelled on abort and when the time is up.
+
+        Raises `LlmError` (`ABORTED`), `TimeoutError`, and whatever the awaitable raises.
+        """
+        self.check()
+        self._started = anyio.current_time()
+        with anyio.CancelScope() as self._scope:
+            try:
+                return await start()
+            finally:
+                self._started = math.inf
+        self.check()
+        raise TimeoutError
+
+    def _look_at_the_time(self) -> None:
+        loop = asyncio.get_running_loop()
+        left = self._started + self._seconds - loop.time()
+        if left <= 0:
+            self._scope.cancel()
+            left = self._seconds
+        # between two awaits nothing has started, and the time left is infinite
+        self._timer = loop.call_later(min(left, self._seconds), self._look_at_the_time)
+
+    def _cancel(self) -> None:
+        # a scope that has been left takes no notice
+        self._scope.cancel()

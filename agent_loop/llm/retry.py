@@ -10,11 +10,11 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import UTC
 from email.utils import parsedate_to_datetime
-from itertools import count
+from functools import partial
 from typing import cast
 
 from agent_loop.errors import LlmError
-from agent_loop.llm.interruptible import interruptible
+from agent_loop.llm.interruptible import Interruptible
 from agent_loop.llm.seam import LlmRequest, RetryNotice
 from agent_loop.runtime import Runtime
 from agent_loop.vocabulary import StreamChunk
@@ -81,7 +81,9 @@ async def with_retry(
     `request.on_retry` is called before each wait. Raises `LlmError`: the last failure, or `ABORTED` at once when
     `request.signal` aborts during a wait.
     """
-    for attempt in count(1):
+    attempt = 0
+    while True:
+        attempt += 1
         started = False
         try:
             # the seam types an iterator and promises a generator, which is what can be closed
@@ -97,4 +99,5 @@ async def with_retry(
             request.on_retry(RetryNotice(attempt, error.code, delay_ms))
         else:
             return
-        await interruptible(runtime.sleep(delay_ms / 1000), request.signal)
+        with Interruptible(request.signal) as call:
+            await call.wait(partial(runtime.sleep, delay_ms / 1000))

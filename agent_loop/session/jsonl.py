@@ -81,7 +81,7 @@ class JsonlSessionStore(SessionStore):
             with contextlib.ExitStack() as undo:
                 descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
                 undo.callback(os.close, descriptor)
-                with open(descriptor, "rb", closefd=False) as file:
+                with os.fdopen(descriptor, "rb", closefd=False) as file:
                     scan = LogScan(session_id, file, on_event)
                     header = scan.read_header()
                     self._check_header(header, session_id, cwd, path)

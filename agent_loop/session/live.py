@@ -165,16 +165,20 @@ class LiveSessions:
             self._forget(session)
 
     async def aclose(self) -> None:
-        """Detach every session, one after another. Raises an `ExceptionGroup` of what failed, after all of them."""
+        """Detach every session, side by side. Raises an `ExceptionGroup` of what failed, after all of them."""
         errors: list[Exception] = []
-        for session in tuple(self._sessions.values()):
-            try:
-                await self.detach(session)
-            except PersistenceError as error:
-                errors.append(error)
+        async with anyio.create_task_group() as tasks:
+            for session in tuple(self._sessions.values()):
+                tasks.start_soon(self._detach_noting, session, errors)
         self._unhook()
         if errors:
             raise ExceptionGroup("some sessions could not be written to the end", errors)
+
+    async def _detach_noting(self, session: Session, errors: list[Exception]) -> None:
+        try:
+            await self.detach(session)
+        except PersistenceError as error:
+            errors.append(error)
 
     def _check_free(self, session_id: str) -> None:
         if session_id in self._sessions or session_id in self._loading:

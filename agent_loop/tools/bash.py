@@ -125,11 +125,12 @@ class BashTool(Tool):
             context.on_output(data)
 
         result = await self._executor.run(self._executor.resolve(request), abort=context.signal, on_output=output)
+        stored = shown.finish()
         return ToolOutcome(
             [text_block(model_text(result))],
             is_error=result.aborted,
             error={"name": "AbortError", "code": "aborted"} if result.aborted else None,
-            meta=result_meta(result, shown.finish()),
+            meta=result_meta(result, stored, output_dropped=shown.dropped),
         )
 
     def present_call(self, arguments: JsonObject, cwd: str | None) -> CallCard:

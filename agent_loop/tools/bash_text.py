@@ -55,10 +55,13 @@ def model_text(result: CommandResult) -> str:
     return _lines(parts)
 
 
-def result_meta(result: CommandResult, output: str) -> JsonObject:
-    """`{exitCode|signal, timedOut?, aborted?, outputLimit?, truncated?, spillPaths?, survivors?, background?, output}`.
+def result_meta(result: CommandResult, output: str, *, output_dropped: int = 0) -> JsonObject:
+    """The display facts of a result; those that are not so are left out.
 
-    `output` is the sanitised text of both streams in order of arrival, as an editor's terminal shows it.
+    `{exitCode|signal, timedOut?, aborted?, outputLimit?, truncated?, spillPaths?, survivors?, background?,
+    outputDropped?, output}`: `survivors` and `background` are pids, `outputLimit` is bytes. `output` is the
+    sanitised text of both streams in order of arrival, as an editor's terminal shows it; `outputDropped` counts the
+    bytes that its middle lacks.
     """
     spills = [capture.spill_path for capture in (result.stdout, result.stderr) if capture.spill_path is not None]
     meta: JsonObject = {"exitCode": result.exit_code} if result.signal is None else {"signal": result.signal}
@@ -70,6 +73,7 @@ def result_meta(result: CommandResult, output: str) -> JsonObject:
         "spillPaths": spills,
         "survivors": [survivor.pid for survivor in result.survivors],
         "background": [survivor.pid for survivor in result.background],
+        "outputDropped": output_dropped,
     }
     meta.update({key: fact for key, fact in facts.items() if fact})
     meta["output"] = output

@@ -125,10 +125,11 @@ class TerminalText:
 class TerminalCapture:
     """Sanitised output kept for the log: whole up to head + tail, else both ends and a note between them.
 
-    Sizes are UTF-8 bytes. O(1) per chunk, memory bounded by head + tail + one chunk.
+    Sizes are UTF-8 bytes. O(1) per chunk, memory bounded by head + tail + one chunk. `dropped`: how many of them
+    `finish` left out.
     """
 
-    __slots__ = ("_dropped", "_head", "_head_limit", "_tail", "_tail_limit", "_tail_size", "_text")
+    __slots__ = ("_head", "_head_limit", "_tail", "_tail_limit", "_tail_size", "_text", "dropped")
 
     def __init__(self, *, head: int = HEAD_BYTES, tail: int = TAIL_BYTES) -> None:
         self._text = TerminalText()
@@ -137,7 +138,7 @@ class TerminalCapture:
         self._head = bytearray()
         self._tail: deque[bytes] = deque()
         self._tail_size = 0
-        self._dropped = 0
+        self.dropped = 0
 
     def feed(self, data: bytes) -> None:
         """Take the next raw bytes."""
@@ -147,14 +148,14 @@ class TerminalCapture:
         """The kept text; call once, after the last byte."""
         self._keep(self._text.finish().encode())
         tail = b"".join(self._tail)
-        if self._dropped == 0 and len(tail) <= self._tail_limit:
+        if self.dropped == 0 and len(tail) <= self._tail_limit:
             return (self._head + tail).decode()
-        dropped = self._dropped + len(tail)
+        self.dropped += len(tail)
         head = self._head.decode(errors="ignore")
         ending = _whole_lines(tail[-self._tail_limit :])
-        dropped += len(self._head) - len(head.encode()) - len(ending.encode())
+        self.dropped += len(self._head) - len(head.encode()) - len(ending.encode())
         # the reset also ends a colour sequence that the cut went through
-        return f"{head}\x1b[0m\n[{dropped} bytes not shown]\n{ending}"
+        return f"{head}\x1b[0m\n[{self.dropped} bytes not shown]\n{ending}"
 
     def _keep(self, data: bytes) -> None:
         room = self._head_limit - len(self._head)
@@ -166,7 +167,7 @@ class TerminalCapture:
         while self._tail and self._tail_size - len(self._tail[0]) >= self._tail_limit:
             gone = len(self._tail.popleft())
             self._tail_size -= gone
-            self._dropped += gone
+            self.dropped += gone
 
 
 def _whole_lines(data: bytes) -> str:

@@ -41,9 +41,7 @@ async def test_before_initialize_requests_are_refused_and_notifications_ignored(
 async def test_a_second_initialize_holds_for_sessions_opened_afterwards(tmp_path):
     async with bridge_world(cwd=tmp_path) as world:
         first = await world.new_session()
-        await world.call(
-            "initialize", protocolVersion=1, clientCapabilities={"_meta": {"terminal_output": True}}
-        )
+        await world.call("initialize", protocolVersion=1, clientCapabilities={"_meta": {"terminal_output": True}})
         second = await world.new_session()
         shows = [world.bridge.present(session).capabilities.terminal_output for session in (first, second)]
     assert shows == [False, True]

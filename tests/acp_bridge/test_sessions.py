@@ -44,9 +44,7 @@ async def test_mcp_servers_never_fail_a_session_and_are_said_once_to_be_unused(t
 
 
 async def test_a_client_that_shows_notices_gets_a_notice(tmp_path):
-    async with bridge_world(
-        says("hi"), cwd=tmp_path, capabilities={"session": {"notices": {}}}
-    ) as world:
+    async with bridge_world(says("hi"), cwd=tmp_path, capabilities={"session": {"notices": {}}}) as world:
         session = await world.new_session(mcpServers=[{"name": "files"}])
         await world.prompt(session)
     notices = [update for _id, update in world.updates if update["sessionUpdate"] == "notice"]
@@ -121,12 +119,13 @@ async def test_what_happens_while_a_transcript_is_shown_follows_it(tmp_path):
     gate, answer = Gate(), says("the answer")
     async with bridge_world([*answer[:1], gate, *answer[1:]], cwd=tmp_path, high_water=1) as world:
         session = await world.new_session()
+        world.updates.clear()
         prompt = await world.send_prompt(session, "x" * 200_000)
         await gate.reached.wait()
         load = await world.send("session/load", sessionId=session, cwd=str(tmp_path), mcpServers=[])
+        while not world.client.peer.congested:
+            await world.agents.runtime.sleep(0)
         gate.open()
-        live = world.bridge.present(session)
-        await live.agent.when_idle()
         answers = [await world.until(lambda frame: "method" not in frame) for _ in range(2)]
         assert world.kinds()[:2] == ["user_message_chunk", "agent_message_chunk"]
         assert {frame["id"] for frame in answers} == {prompt, load}

@@ -8,7 +8,7 @@ import pytest
 
 from agent_loop.errors import LlmError
 from agent_loop.tools.seam import Decision, ToolContext, ToolOutcome
-from tests.support.agent_world import PLUGIN, World, agent_world
+from tests.support.agent_world import World, agent_world
 from tests.support.failing_store import FailingStore
 from tests.support.scripted_adapter import HANG, Gate, calls, says
 from tests.support.scripted_policy import ScriptedPolicy

@@ -17,7 +17,9 @@ def messages(role, *blocks):
     return st.fixed_dictionaries({"role": st.just(role), "content": st.lists(st.one_of(*blocks), max_size=4)})
 
 
-HISTORIES = st.lists(st.one_of(messages("assistant", TEXTS, REASONING, CALLS), messages("user", TEXTS, RESULTS)), max_size=12)
+HISTORIES = st.lists(
+    st.one_of(messages("assistant", TEXTS, REASONING, CALLS), messages("user", TEXTS, RESULTS)), max_size=12
+)
 POLICIES = st.sampled_from(["echo", "echo-with-tools", "strip", "none"])
 
 

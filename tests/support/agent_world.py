@@ -136,9 +136,7 @@ async def agent_world(
                 runtime=runtime,
             )
             world = World(tasks, hooks, runtime, kept, sessions, adapter, llm, tools, registry, errors=errors)
-            hooks.on(
-                "session/event", lambda session, event: world.events.setdefault(session.id, []).append(event)
-            )
+            hooks.on("session/event", lambda session, event: world.events.setdefault(session.id, []).append(event))
             for name in HEARD:
                 hooks.on(name, lambda _agent, *args, name=name: world.heard.append((name, *args)))
             try:

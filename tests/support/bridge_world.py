@@ -72,8 +72,7 @@ class BridgeWorld:
     async def update(self, kind: str) -> dict[str, Any]:
         """Read frames until an update of that kind."""
         frame = await self.until(
-            lambda frame: frame.get("method") == "session/update"
-            and frame["params"]["update"]["sessionUpdate"] == kind
+            lambda frame: frame.get("method") == "session/update" and frame["params"]["update"]["sessionUpdate"] == kind
         )
         return frame["params"]["update"]
 
@@ -145,7 +144,7 @@ async def bridge_world(
         commands = CommandRegistry(agents.hooks)
         commands.register(HelpCommand(commands))
         commands.register(StatusCommand())
-        executor = FakeBashExecutor({})
+        executor = FakeBashExecutor({}, task_group=agents.tasks)
         parts = Parts(
             registry=agents.registry,
             tools=agents.tools,

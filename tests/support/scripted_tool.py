@@ -22,10 +22,10 @@ class ScriptedTool(Tool):
     """`ran` are the arguments of every body that started."""
 
     description = "A tool of a test."
-    parameters: JsonObject = {"type": "object", "properties": {"value": {"type": "string"}}}
 
     def __init__(self, name: str = "echo", body: Body = _echo, *, concurrency_safe: bool = False) -> None:
         self.name = name
+        self.parameters = {"type": "object", "properties": {"value": {"type": "string"}}}
         self.concurrency_safe = concurrency_safe
         self.ran: list[JsonObject] = []
         self._body = body

@@ -4,16 +4,15 @@ May not know: sessions, tools, which HTTP library is used. Invariant: the key is
 message, and is kept nowhere; an abort ends the stream at once and closes its connection.
 """
 
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import suppress
-from typing import TypeVar
+from functools import partial
 
 import anyio
 from pydantic_core import from_json, to_json
 
-from agent_loop.abort import AbortSignal
 from agent_loop.errors import LlmError
-from agent_loop.llm.interruptible import aborted, interruptible
+from agent_loop.llm.interruptible import Interruptible
 from agent_loop.llm.openai_compat.failures import http_failure, plain_answer
 from agent_loop.llm.openai_compat.models import ProviderProfile
 from agent_loop.llm.openai_compat.seam import HttpResponse, HttpTransport
@@ -24,8 +23,6 @@ from agent_loop.llm.retry import parse_retry_after
 from agent_loop.llm.seam import LlmAdapter, LlmRequest
 from agent_loop.runtime import Runtime
 from agent_loop.vocabulary import StreamChunk
-
-T = TypeVar("T")
 
 _MAX_ERROR_BODY = 64 * 1024
 _REST_SECONDS = 0.25  # for the end of the body behind [DONE]
@@ -56,33 +53,33 @@ class OpenAICompatAdapter(LlmAdapter):
 
     async def stream(self, request: LlmRequest) -> AsyncGenerator[StreamChunk]:
         """One answer; see `LlmAdapter.stream`. Errors carry the codes of contract §5."""
-        signal = request.signal
-        if signal.aborted:
-            raise aborted(signal)
         key = (self._credential() or "").strip()
         try:
-            response = await self._post(request, key)
-            try:
-                await self._check_head(response, signal)
-                parser = SseParser()
-                translator = StreamTranslator(self._provider.name)
-                while not translator.done:
-                    data = await self._wait(response.read(), signal)
-                    for event, payload in parser.feed(data) if data else _last_events(parser):
-                        chunks = translator.feed(event, payload)
-                        if translator.done:
-                            await self._read_rest(response)
-                        for chunk in chunks:
-                            if signal.aborted:
-                                raise aborted(signal)
-                            yield chunk
-                        if translator.done:
-                            return
-                    if not data:
-                        raise LlmError(f"{self._provider.name} ended its stream in mid-answer", "STREAM_CLOSED")
-            finally:
-                with anyio.move_on_after(_CLOSE_SECONDS, shield=True):
-                    await response.aclose()
+            with Interruptible(request.signal, seconds=self._idle_timeout) as call:
+                call.check()
+                response = await self._post(request, key, call)
+                try:
+                    await self._check_head(response, call)
+                    parser = SseParser()
+                    translator = StreamTranslator(self._provider.name)
+                    while True:
+                        data = await call.wait(response.read)
+                        for event, payload in parser.feed(data) if data else _last_events(parser):
+                            chunks = translator.feed(event, payload)
+                            if translator.done:
+                                await self._read_rest(response)
+                            for chunk in chunks:
+                                call.check()
+                                yield chunk
+                            if translator.done:
+                                return
+                        if not data:
+                            raise LlmError(f"{self._provider.name} ended its stream in mid-answer", "STREAM_CLOSED")
+                finally:
+                    with anyio.move_on_after(_CLOSE_SECONDS, shield=True):
+                        await response.aclose()
+        except TimeoutError:
+            raise LlmError(f"{self._provider.name} sent nothing for {self._idle_timeout:g} s", "TIMEOUT") from None
         except LlmError as error:
             if key and key in error.message:
                 # the original is not chained: its text, or its cause's, may hold the key
@@ -94,14 +91,14 @@ class OpenAICompatAdapter(LlmAdapter):
         if transport is not None:
             await transport.aclose()
 
-    async def _post(self, request: LlmRequest, key: str) -> HttpResponse:
+    async def _post(self, request: LlmRequest, key: str, call: Interruptible) -> HttpResponse:
         profile = self._provider.model(request.model)
         if profile is None:
             raise LlmError(f"{self._provider.name} has no model {request.model!r}", "UNKNOWN_MODEL")
         headers = self._headers(key)
         body = to_json(request_body(request, profile))
         url = self._provider.base_url.rstrip("/") + "/chat/completions"
-        return await self._wait(self._connections().post(url, headers=headers, body=body), request.signal)
+        return await call.wait(partial(self._connections().post, url, headers=headers, body=body))
 
     def _headers(self, key: str) -> dict[str, str]:
         headers = {
@@ -133,31 +130,23 @@ class OpenAICompatAdapter(LlmAdapter):
             self._transport = HttpxTransport(self._provider.base_url)
         return self._transport
 
-    async def _wait(self, awaitable: Awaitable[T], signal: AbortSignal) -> T:
-        """One exchange with the network under the watchdog."""
-        try:
-            return await interruptible(awaitable, signal, seconds=self._idle_timeout)
-        except TimeoutError:
-            raise LlmError(f"{self._provider.name} sent nothing for {self._idle_timeout:g} s", "TIMEOUT") from None
-
-    async def _check_head(self, response: HttpResponse, signal: AbortSignal) -> None:
+    async def _check_head(self, response: HttpResponse, call: Interruptible) -> None:
         """Raise for what is no stream: a refusal, or a plain JSON answer."""
         name, status = self._provider.name, response.status
         if not 200 <= status <= 299:
             asked = response.headers.get("retry-after")
             retry_after = None if asked is None else parse_retry_after(asked, now_ms=self._runtime.now_ms())
-            raise http_failure(name, status, await self._error_body(response, signal), retry_after=retry_after)
+            raise http_failure(name, status, await self._error_body(response, call), retry_after=retry_after)
         if response.headers.get("content-type", "").startswith("application/json"):
-            raise plain_answer(name, await self._error_body(response, signal))
+            raise plain_answer(name, await self._error_body(response, call))
 
-    async def _error_body(self, response: HttpResponse, signal: AbortSignal) -> bytes:
+    async def _error_body(self, response: HttpResponse, call: Interruptible) -> bytes:
         body = b""
         while len(body) < _MAX_ERROR_BODY:
             try:
-                data = await self._wait(response.read(), signal)
-            except LlmError:
-                if signal.aborted:
-                    raise
+                data = await call.wait(response.read)
+            except (LlmError, TimeoutError):
+                call.check()
                 # the status says enough where its explanation broke off
                 break
             if not data:

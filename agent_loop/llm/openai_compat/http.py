@@ -30,7 +30,9 @@ class HttpxTransport(HttpTransport):
             address = urlsplit(base_url)
             _ = address.port  # reading it is what checks it
         except ValueError as error:
-            raise LlmError("the provider's base URL is no valid address (https://host:port/path)", "TRANSPORT") from error
+            raise LlmError(
+                "the provider's base URL is no valid address (https://host:port/path)", "TRANSPORT"
+            ) from error
         self._shown_url = address._replace(netloc=address.netloc.rpartition("@")[2]).geturl()
         try:
             # reading the trust store takes long enough to be left out where nothing is encrypted

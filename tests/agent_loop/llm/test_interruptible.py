@@ -1,57 +1,74 @@
-"""One await under an abort signal and a time limit."""
+"""Awaits under an abort signal and a time limit."""
 
 import anyio
 import pytest
 
 from agent_loop.abort import AbortController
 from agent_loop.errors import LlmError
-from agent_loop.llm.interruptible import interruptible
+from agent_loop.llm.interruptible import Interruptible
 
 
-async def test_the_result_passes_through_and_the_signal_is_let_go():
+async def answer():
+    await anyio.lowlevel.checkpoint()
+    return 42
+
+
+async def test_results_pass_through_and_the_signal_is_let_go():
     signal = AbortController()
-
-    async def answer():
-        await anyio.lowlevel.checkpoint()
-        return 42
-
-    assert await interruptible(answer(), signal, seconds=60) == 42
+    with Interruptible(signal, seconds=60) as call:
+        assert await call.wait(answer) == 42
+        assert await call.wait(answer) == 42
     assert signal._callbacks == {}
 
 
-async def test_an_abort_cancels_what_was_awaited():
+async def test_an_abort_cancels_what_is_awaited():
     signal = AbortController()
-    with pytest.raises(LlmError, match="session/cancel") as caught:
+    started = anyio.Event()
+
+    async def forever():
+        started.set()
+        await anyio.sleep_forever()
+
+    async def abort():
+        await started.wait()
+        signal.abort("session/cancel")
+
+    with anyio.fail_after(10):
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(_abort_when_waiting, signal)
-            try:
-                await interruptible(anyio.sleep_forever(), signal)
-            except LlmError as error:
-                failure = error
-        raise failure
+            tasks.start_soon(abort)
+            with Interruptible(signal) as call:
+                assert await call.wait(answer) == 42
+                with pytest.raises(LlmError, match="session/cancel") as caught:
+                    await call.wait(forever)
     assert caught.value.code == "ABORTED"
 
 
-async def _abort_when_waiting(signal):
-    while not signal._callbacks:
-        await anyio.lowlevel.checkpoint()
-    signal.abort("session/cancel")
+async def test_an_abort_between_two_awaits_ends_the_next_before_it_starts():
+    signal = AbortController()
+    with Interruptible(signal) as call:
+        await call.wait(answer)
+        signal.abort("gone")
+        with pytest.raises(LlmError, match="gone"):
+            await call.wait(lambda: pytest.fail("started"))
 
 
-async def test_a_signal_that_has_aborted_ends_it_at_once():
+async def test_a_signal_that_has_aborted_starts_nothing():
     signal = AbortController()
     signal.abort("gone")
-    with pytest.raises(LlmError, match="gone"):
-        await interruptible(anyio.sleep_forever(), signal)
+    with Interruptible(signal) as call, pytest.raises(LlmError, match="gone"):
+        await call.wait(lambda: pytest.fail("started"))
 
 
-async def test_the_time_limit_raises_a_timeout_error():
-    with anyio.fail_after(5), pytest.raises(TimeoutError):
-        await interruptible(anyio.sleep_forever(), AbortController(), seconds=0.001)
+async def test_the_time_limit_is_that_of_each_single_await():
+    with anyio.fail_after(5), Interruptible(AbortController(), seconds=0.01) as call:
+        assert await call.wait(answer) == 42
+        with pytest.raises(TimeoutError):
+            await call.wait(anyio.sleep_forever)
+        assert await call.wait(answer) == 42
 
 
 async def test_a_cancellation_from_outside_is_not_taken_for_its_own():
-    with anyio.CancelScope() as outer:
+    with anyio.CancelScope() as outer, Interruptible(AbortController()) as call:
         outer.cancel()
-        await interruptible(anyio.sleep_forever(), AbortController())
+        await call.wait(anyio.sleep_forever)
     assert outer.cancelled_caught

@@ -1,6 +1,7 @@
 """Writing a log on a disk that fails (contract session-log.md §9)."""
 
 import resource
+import threading
 from contextlib import contextmanager
 
 import anyio
@@ -174,8 +175,6 @@ async def test_a_log_that_another_process_began_is_not_touched(journal, path):
 
 
 async def test_a_cancelled_flush_lets_the_next_one_through(journal, files):
-    import threading
-
     feed(journal, EVENTS[:1])
     await journal.flush()
     feed(journal, EVENTS[1:])

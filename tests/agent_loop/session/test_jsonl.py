@@ -210,14 +210,6 @@ async def test_a_root_that_is_no_folder_surfaces_as_such(tmp_path):
         await store.load("s", None)
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everything")
-async def test_a_log_that_may_only_be_read_cannot_be_opened(store, path):
-    path.write_bytes(b"".join(LINES))
-    path.chmod(0o444)
-    with pytest.raises(SessionStoreError, match="cannot be opened: Permission denied"):
-        await store.load("s", "/work")
-
-
 async def test_a_log_that_is_a_folder_cannot_be_read(store, path):
     path.mkdir()
     with pytest.raises(SessionStoreError, match="cannot be opened"):
@@ -284,7 +276,7 @@ async def test_a_session_open_in_another_process_is_refused_by_its_pid_and_free_
     path.write_bytes(b"".join(LINES))
     runtime = VirtualRuntime()
     store = JsonlSessionStore(tmp_path, runtime)
-    with subprocess.Popen(
+    with subprocess.Popen(  # noqa: ASYNC220 - a bystander; only its pipe is waited for, in a thread
         [sys.executable, "-c", HOLD, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as other:
         assert await anyio.to_thread.run_sync(other.stdout.readline) == b"open\n"

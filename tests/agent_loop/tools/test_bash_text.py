@@ -124,7 +124,7 @@ def test_meta_holds_every_fact():
         survivors=(Survivor(7, "a"),),
         background=(Survivor(8, "b"),),
     )
-    assert result_meta(everything, "shown") == {
+    assert result_meta(everything, "shown", output_dropped=5) == {
         "signal": "SIGTERM",
         "timedOut": True,
         "aborted": True,
@@ -133,6 +133,7 @@ def test_meta_holds_every_fact():
         "spillPaths": ["/spill/x", "/spill/x"],
         "survivors": [7],
         "background": [8],
+        "outputDropped": 5,
         "output": "shown",
     }
 

@@ -129,6 +129,14 @@ def test_the_shortened_text_accounts_for_every_byte():
         assert len(head) + int(number) + len(tail) == size
 
 
+def test_the_number_of_dropped_bytes_is_known_after_the_end():
+    for size, dropped in ((24, 0), (30, 6)):
+        kept = TerminalCapture(head=8, tail=16)
+        kept.feed(b"x" * size)
+        kept.finish()
+        assert kept.dropped == dropped
+
+
 def test_memory_is_bounded_whatever_arrives():
     kept = TerminalCapture(head=8, tail=16)
     for _ in range(10_000):

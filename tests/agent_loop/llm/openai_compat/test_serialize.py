@@ -81,7 +81,10 @@ def test_a_tool_round_trip_carries_the_reasoning_back_byte_for_byte():
         },
         said({"type": "tool-result", "toolCallId": "c1", "content": [text_block("a\n"), text_block("b")]}),
         said({"type": "tool-result", "toolCallId": "c2", "content": [], "isError": True}),
-        {"role": "assistant", "content": [{"type": "reasoning", "text": "done"}, text_block("Two "), text_block("files.")]},
+        {
+            "role": "assistant",
+            "content": [{"type": "reasoning", "text": "done"}, text_block("Two "), text_block("files.")],
+        },
     )
     assert messages == [
         {"role": "user", "content": "run it"},
@@ -105,8 +108,14 @@ def test_an_assistant_message_of_reasoning_alone_has_null_content():
     assert row == {"role": "assistant", "content": None, "reasoning_content": "hm"}
 
 
+def test_an_assistant_message_of_text_alone_has_no_other_field():
+    assert rows({"role": "assistant", "content": [text_block("a")]}) == [{"role": "assistant", "content": "a"}]
+
+
 def test_user_blocks_are_joined_with_nothing_between():
-    row = rows(said(text_block("see "), {"type": "resource-link", "uri": "file:///a b", "name": 'x"y'}, text_block("!")))[0]
+    row = rows(
+        said(text_block("see "), {"type": "resource-link", "uri": "file:///a b", "name": 'x"y'}, text_block("!"))
+    )[0]
     assert row["content"] == 'see \n[resource_link name="x\\"y" uri="file:///a b"]\n!'
 
 

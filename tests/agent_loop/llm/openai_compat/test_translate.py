@@ -152,7 +152,10 @@ def test_usage_is_taken_from_any_payload_and_the_last_one_counts():
             {"prompt_tokens": 10, "completion_tokens": 1, "prompt_cache_hit_tokens": 4, "prompt_tokens_details": None},
             {"inputTokens": 6, "outputTokens": 1, "cacheReadTokens": 4},
         ),
-        ({"prompt_tokens": 3, "prompt_cache_hit_tokens": 9}, {"inputTokens": 0, "outputTokens": 0, "cacheReadTokens": 9}),
+        (
+            {"prompt_tokens": 3, "prompt_cache_hit_tokens": 9},
+            {"inputTokens": 0, "outputTokens": 0, "cacheReadTokens": 9},
+        ),
         ({"prompt_tokens": "9", "completion_tokens": True}, {"inputTokens": 0, "outputTokens": 0}),
         ({"prompt_tokens": -1, "completion_tokens": 2**53}, {"inputTokens": 0, "outputTokens": 0}),
     ],

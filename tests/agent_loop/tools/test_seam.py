@@ -1,0 +1,20 @@
+"""The parts of the tool seam that do something."""
+
+from agent_loop.abort import AbortController
+from agent_loop.tools.seam import Allow, AllowAll, Ask, Decision, ToolCall, ToolOutcome
+from agent_loop.vocabulary import text_block
+
+CALL = ToolCall("c1", "bash", {}, "{}")
+
+
+async def test_an_agent_without_an_editor_asks_nothing():
+    policy = AllowAll()
+    assert policy.evaluate("s1", None, CALL, "/work") == Allow()
+    answer = await policy.ask("s1", None, CALL, Ask("digest"), AbortController())
+    assert answer == Decision("allow", "policy")
+
+
+def test_a_failed_outcome_is_an_error_text_with_its_identity():
+    assert ToolOutcome.failed("no such thing", name="LookupError", code="MISSING") == ToolOutcome(
+        [text_block("Error: no such thing")], is_error=True, error={"name": "LookupError", "code": "MISSING"}
+    )

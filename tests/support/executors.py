@@ -1,0 +1,49 @@
+"""Executors for tests, entered in the test body: disposed, and their processes gone, when the block is left."""
+
+import os
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from bash_exec.environment import scrub_environment
+from bash_exec.local import LocalBashExecutor
+from bash_exec.seam import CommandRequest, CommandResult
+
+# coverage starts through site-packages, which the product's bare interpreter leaves out
+MEASURED_INTERPRETER = (sys.executable, "-I")
+
+
+@asynccontextmanager
+async def local_executor(root: Path, **options: Any) -> AsyncIterator[LocalBashExecutor]:
+    """A LocalBashExecutor that spills below `root`."""
+    settings: dict[str, Any] = {
+        "environment": scrub_environment(os.environ),
+        "spill_root": root / "spill",
+        "interpreter": MEASURED_INTERPRETER,
+        **options,
+    }
+    async with anyio.create_task_group() as group:
+        executor = LocalBashExecutor(task_group=group, **settings)
+        try:
+            yield executor
+        finally:
+            with anyio.CancelScope(shield=True), anyio.fail_after(30):
+                await executor.dispose()
+
+
+async def run_command(
+    executor: LocalBashExecutor,
+    command: str,
+    *,
+    cwd: str = "/",
+    owner: str = "s",
+    timeout_ms: int | None = None,
+    **more: Any,
+) -> CommandResult:
+    """Resolve and run in the foreground."""
+    spec = executor.resolve(CommandRequest(command, cwd, owner, timeout_ms=timeout_ms))
+    return await executor.run(spec, **more)
