@@ -6,7 +6,7 @@ while `status` is `running`, and no message is lost except by `cancel`, `withdra
 
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 import anyio
 
@@ -29,13 +29,14 @@ __all__ = ["Agent", "AgentOptions", "AgentServices", "InboxMessage"]
 
 Status = Literal["idle", "running"]
 
-# above the tools' grace and the last flush; only a body that shields itself from cancellation needs more
-DISPOSE_SECONDS: Final = 15.0
-
 
 @dataclass(frozen=True, slots=True)
 class AgentServices:
-    """What all agents share. `start` runs a coroutine function as a task that outlives the caller's."""
+    """What all agents share. `start` runs a coroutine function as a task that outlives the caller's.
+
+    `flush_seconds` bounds the flush at the end of a turn; `dispose_seconds` bounds the wait for a turn that was told to
+    end: above the tools' grace and that flush, so that only a body which shields itself from cancellation needs more.
+    """
 
     llm: LlmService
     tools: ToolRegistry
@@ -43,6 +44,8 @@ class AgentServices:
     hooks: Hooks
     runtime: Runtime
     start: Callable[[Callable[[], Coroutine[Any, Any, None]]], None]
+    flush_seconds: float
+    dispose_seconds: float
 
 
 class Agent:
@@ -165,13 +168,14 @@ class Agent:
             return
         self._disposal = anyio.Event()
         try:
-            with anyio.move_on_after(DISPOSE_SECONDS, shield=True):
+            with anyio.move_on_after(self._services.dispose_seconds, shield=True):
                 if self._abort:
                     self._abort.abort("disposed")
                 for message in self._inbox.clear():
                     self._notify("agent/inbox/discarded", message, "disposed")
                 await self.when_idle()
-            with anyio.move_on_after(DISPOSE_SECONDS, shield=True):
+            # bounded by the live sessions themselves
+            with anyio.CancelScope(shield=True):
                 await self._release(self)
         finally:
             self._disposal.set()
@@ -219,7 +223,7 @@ class Agent:
             scrub=self._scrub,
             signal=abort.signal,
         )
-        self._turn = Turn(context, self._inbox, disposed=lambda: self.disposed)
+        self._turn = Turn(context, self._inbox, disposed=lambda: self.disposed, flush_seconds=services.flush_seconds)
         claimed, trigger = self._inbox.claim_turn()
         try:
             await self._turn.run(claimed, trigger)

@@ -3,7 +3,7 @@
 May not know: what travels on it. Invariant: a listener that raises never harms the emitter or its neighbours (the
 fifth wall: it is reported to `on_error`), and a registration disappears with the scope that made it.
 
-Names in use: `session/created|event|flush`, `agent/created|disposed|status|error`,
+Names in use: `session/created|event|flush|write-failed`, `agent/created|disposed|status|error`,
 `agent/turn-start|turn-end|step-start|step-end`, `agent/inbox/inserted|claimed|discarded`, `agent/flow` (parallel),
 `agent/request|step-result|turn-continuation` (around), `llm/stream` (around), `tools/execute` (around),
 `tools/output`, `tools/change`, `commands/change`, `system-prompt/assemble` (around).

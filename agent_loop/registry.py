@@ -26,7 +26,7 @@ from agent_loop.tools.seam import PermissionPolicy
 class AgentRegistry:
     """Makes agents, and owns them until they are disposed. Their drivers run as tasks of `task_group`.
 
-    Leave the task group after `dispose_all`.
+    Leave the task group after `dispose_all`. The two limits are those of `AgentServices`.
     """
 
     def __init__(
@@ -39,13 +39,24 @@ class AgentRegistry:
         policy: PermissionPolicy,
         hooks: Hooks,
         runtime: Runtime,
+        flush_seconds: float = 5.0,
+        dispose_seconds: float = 15.0,
     ) -> None:
         def start(driver: Callable[[], Coroutine[Any, Any, None]]) -> None:
             task_group.start_soon(driver)
 
         self._sessions = sessions
         self._hooks = hooks
-        self._services = AgentServices(llm=llm, tools=tools, policy=policy, hooks=hooks, runtime=runtime, start=start)
+        self._services = AgentServices(
+            llm=llm,
+            tools=tools,
+            policy=policy,
+            hooks=hooks,
+            runtime=runtime,
+            start=start,
+            flush_seconds=flush_seconds,
+            dispose_seconds=dispose_seconds,
+        )
         self._agents: dict[str, Agent] = {}
 
     def create(

@@ -5,7 +5,6 @@ and one `turn/end` follow, whatever raises; this is the wall behind which adapte
 """
 
 from collections.abc import Callable, Iterable
-from typing import Final
 
 import anyio
 
@@ -16,18 +15,18 @@ from agent_loop.step import TurnContext, run_step
 from agent_loop.tools.dispatch import make_durable
 from agent_loop.vocabulary import JsonObject, Trigger, TurnEndReason
 
-# a disk that hangs must not keep the driver, and with it the answer to a cancel, for ever
-FLUSH_SECONDS: Final = 5.0
-
 
 class Turn:
     """Runs once. `owned` says whether a person's message is among those that it claimed."""
 
-    def __init__(self, context: TurnContext, inbox: Inbox, *, disposed: Callable[[], bool]) -> None:
+    def __init__(
+        self, context: TurnContext, inbox: Inbox, *, disposed: Callable[[], bool], flush_seconds: float
+    ) -> None:
         self._context = context
         self._session = context.session
         self._inbox = inbox
         self._disposed = disposed
+        self._flush_seconds = flush_seconds
         self._step = 0
         self._extended_for_plugins = False
         self.number = context.session.last_turn + 1
@@ -118,7 +117,8 @@ class Turn:
             self._inbox.postpone_plugins()
         self._session.append("turn/end", {"turn": self.number, "reason": reason})
         persisted = False
-        with anyio.move_on_after(FLUSH_SECONDS, shield=True):
+        # a disk that hangs must not keep the driver, and with it the answer to a cancel, for ever
+        with anyio.move_on_after(self._flush_seconds, shield=True):
             persisted = await self._session.flush()
         self._context.notify("agent/turn-end", self.number, reason, persisted)
 

@@ -178,7 +178,7 @@ class LocalBashExecutor(BashExecutor):
             await self._supervisor.replace()
             raise SpawnFailed("the supervisor of commands did not answer; it has been replaced, run the command again")
         if control.shell is None:
-            raise SpawnFailed("the supervisor of commands ended before the command started; run it again")
+            raise SpawnFailed("the supervisor of commands ended while the command was starting; run it again")
 
     def _explain(self, spec: CommandSpec, number: int, stage: str) -> str:
         reason = os.strerror(number)

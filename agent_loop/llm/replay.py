@@ -14,9 +14,9 @@ from typing import Any, assert_never
 
 import anyio.lowlevel
 
+from agent_loop.abort import AbortSignal
 from agent_loop.errors import LlmError
 from agent_loop.hooks import Hooks, Layer
-from agent_loop.llm.interruptible import aborted
 from agent_loop.llm.replay_diff import first_difference
 from agent_loop.llm.replay_script import (
     CallKey,
@@ -104,7 +104,7 @@ class Replay:
         for chunk in chunks:
             await anyio.lowlevel.checkpoint()
             if request.signal.aborted:
-                raise aborted(request.signal)
+                raise _aborted(request.signal)
             yield chunk
         match entry:
             case ChunksEntry():
@@ -113,7 +113,7 @@ class Replay:
                 raise LlmError(entry.message, entry.code, status=entry.status)
             case HangEntry():
                 await request.signal.wait()
-                raise aborted(request.signal)
+                raise _aborted(request.signal)
             case _:
                 assert_never(entry)
 
@@ -186,6 +186,10 @@ def _overrun(number: int, key: CallKey, expected: str) -> LlmError:
         f"expected {expected}, found turn {key[0]} step {key[1]}",
         "REPLAY_OVERRUN",
     )
+
+
+def _aborted(signal: AbortSignal) -> LlmError:
+    return LlmError(f"the model call was cancelled ({signal.reason})", "ABORTED")
 
 
 def _localised(chunks: list[StreamChunk], script: ReplayScript, session: Session) -> list[StreamChunk]:

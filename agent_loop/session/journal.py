@@ -6,7 +6,7 @@ not about to be cut off; an event leaves the buffer only when the kernel has it.
 
 import contextlib
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -89,7 +89,7 @@ class JsonlJournal(SessionJournal):
         async with self._turnstile:
             await self._flush()
 
-    def read(self, from_seq: int = 0) -> AsyncIterator[SessionEvent]:
+    def read(self, from_seq: int = 0) -> AsyncGenerator[SessionEvent, None]:
         # both are taken now: what is appended while somebody reads is not part of this reading
         return self._read(from_seq, self._size, tuple(self._pending))
 
@@ -119,7 +119,9 @@ class JsonlJournal(SessionJournal):
             raise PersistenceError(self.header.id, error.strerror or str(error)) from error
         self._synced = size
 
-    async def _read(self, from_seq: int, size: int, waiting: tuple[SessionEvent, ...]) -> AsyncIterator[SessionEvent]:
+    async def _read(
+        self, from_seq: int, size: int, waiting: tuple[SessionEvent, ...]
+    ) -> AsyncGenerator[SessionEvent, None]:
         if size:
             reader = LogReader(self.header.id, self._path, from_seq=from_seq, size=size)
             try:

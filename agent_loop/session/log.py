@@ -6,8 +6,9 @@ the last 4,096 events, whatever the length of the log.
 """
 
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from collections.abc import Set as AbstractSet
+from contextlib import aclosing
 from itertools import islice
 from typing import Final
 
@@ -141,18 +142,19 @@ class Session:
         """Call `listener` for each later append; when it raises, that is reported and the others still run."""
         return self._own_hooks.on("session/event", listener)
 
-    async def events(self, from_seq: int = 0) -> AsyncIterator[SessionEvent]:
+    async def events(self, from_seq: int = 0) -> AsyncGenerator[SessionEvent, None]:
         """The log from `from_seq` on: what fell out of memory from the store, then the tail, until caught up.
 
-        Raises `SessionStoreError` when the store cannot be read.
+        Who may stop early closes it (`contextlib.aclosing`). Raises `SessionStoreError` when the store cannot be read.
         """
         at = from_seq
         while at < self.next_seq:
             first_in_memory = self._tail.events[0].seq
             if at < first_in_memory:
-                async for event in self.journal.read(at):
-                    yield event
-                    at = event.seq + 1
+                async with aclosing(self.journal.read(at)) as stored:
+                    async for event in stored:
+                        yield event
+                        at = event.seq + 1
             else:
                 for event in tuple(islice(self._tail.events, at - first_in_memory, None)):
                     yield event

@@ -4,7 +4,7 @@ May not know: files. Invariant: passes the contract suite of the real one — no
 `turn/start` or `command/run`, one live writer, repair at load.
 """
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass, field
 
 from agent_loop.session.events import SessionEvent, SessionHeader, make_event
@@ -63,7 +63,7 @@ class MemoryJournal(SessionJournal):
     async def flush(self) -> None:
         self.write_pending()
 
-    def read(self, from_seq: int = 0) -> AsyncIterator[SessionEvent]:
+    def read(self, from_seq: int = 0) -> AsyncGenerator[SessionEvent, None]:
         stored = self._stored.events if self._stored else []
         return _iterate([*stored[from_seq:], *(event for event in self._pending if event.seq >= from_seq)])
 
@@ -112,6 +112,6 @@ class MemorySessionStore(SessionStore):
         return StoredSession(stored.header, journal, len(stored.events))
 
 
-async def _iterate(events: list[SessionEvent]) -> AsyncIterator[SessionEvent]:
+async def _iterate(events: list[SessionEvent]) -> AsyncGenerator[SessionEvent, None]:
     for event in events:
         yield event

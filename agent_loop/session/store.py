@@ -6,7 +6,7 @@ write of the same tick; what it has accepted survives `kill -9`.
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -105,10 +105,11 @@ class SessionJournal(ABC):
         """`write_pending`, then fsync in a worker thread. Raises `PersistenceError`."""
 
     @abstractmethod
-    def read(self, from_seq: int = 0) -> AsyncIterator[SessionEvent]:
+    def read(self, from_seq: int = 0) -> AsyncGenerator[SessionEvent, None]:
         """Stream the events that were accepted until now, written or still waiting, in order, bounded memory.
 
-        Raises `SessionStoreError` when the log cannot be read.
+        Who may stop early closes it (`contextlib.aclosing`), so that the file is closed there and then. Raises
+        `SessionStoreError` when the log cannot be read.
         """
 
     @abstractmethod

@@ -306,6 +306,19 @@ async def test_a_prompt_withdraws_the_question_of_a_turn_that_no_prompt_owns():
         assert world.reasons(agent) == [COMPLETED, COMPLETED]
 
 
+async def test_a_prompt_during_a_heartbeats_turn_that_asks_nothing_waits_for_its_own_turn():
+    gate = Gate()
+    async with agent_world([gate, *says("tick")], says("hi")) as world:
+        agent = world.agent()
+        agent.followup(world.message("beat", PLUGIN))
+        await gate.reached.wait()
+        agent.followup(world.message("prompt"))
+        gate.open()
+        await agent.when_idle()
+        assert world.texts(agent) == ["beat", "prompt"]
+        assert world.reasons(agent) == [COMPLETED, COMPLETED]
+
+
 async def test_a_prompt_does_not_withdraw_the_question_of_a_prompts_turn():
     policy = ScriptedPolicy()
     tool = ScriptedTool()
@@ -359,16 +372,18 @@ async def test_disposal_outranks_a_cancel_and_discards_every_message():
 
 async def test_a_wake_after_the_abort_runs_once_behind_the_turn_end():
     gate = Gate()
-    async with agent_world([gate, HANG], says("late")) as world:
+    async with agent_world([gate, HANG], says("late"), says("later")) as world:
         agent = world.agent()
         agent.followup(world.message("go"))
         await gate.reached.wait()
         agent.cancel("session/cancel")
         agent.steer(world.message("after the abort"))
+        agent.followup(world.message("and a prompt"))
         await agent.when_idle()
-        assert world.texts(agent) == ["go", "after the abort"]
-        assert world.reasons(agent) == [CANCELLED, COMPLETED]
-        assert [data["turn"] for data in world.of(agent, "turn/start")] == [1, 2]
+        assert world.texts(agent) == ["go", "after the abort", "and a prompt"]
+        # the steering message became a turn of its own
+        assert world.reasons(agent) == [CANCELLED, COMPLETED, COMPLETED]
+        assert [data["turn"] for data in world.of(agent, "turn/start")] == [1, 2, 3]
         assert world.names().count("agent/status") == 2
 
 

@@ -267,16 +267,38 @@ async def test_a_flush_that_somebody_denies_ends_the_turn_too():
         assert (reason["code"], reason["step"]) == ("PERSISTENCE", 1)
 
 
+async def test_a_disk_that_never_answers_does_not_keep_the_driver():
+    async with agent_world(says("hi"), flush_seconds=0.01) as world:
+        agent = world.agent()
+
+        async def never(_session: object) -> bool:
+            await anyio.sleep_forever()
+            raise AssertionError
+
+        remove = world.hooks.on("session/flush", never)
+        await world.prompt(agent)
+        assert world.heard[-2] == ("agent/turn-end", 1, COMPLETED, False)
+        remove()
+
+
 async def test_the_end_of_the_host_closes_the_turn():
     gate = Gate()
     async with agent_world([gate, HANG]) as world:
         agent = world.agent()
+
+        async def slow(_session: object) -> bool:
+            for _ in range(10):
+                await anyio.lowlevel.checkpoint()
+            return True
+
+        world.hooks.on("session/flush", slow)
         agent.followup(world.message("go"))
         await gate.reached.wait()
         world.tasks.cancel_scope.cancel()
         with anyio.CancelScope(shield=True):
             await agent.when_idle()
         assert world.reasons(agent) == [{"kind": "disposed"}]
+        assert world.heard[-2] == ("agent/turn-end", 1, {"kind": "disposed"}, True)
         balanced(world, agent)
 
 

@@ -1,13 +1,17 @@
 """Which agents are alive."""
 
+from typing import Any
+
 import anyio
 import pytest
 
 from agent_loop.errors import DuplicateError
 from agent_loop.session.store import SessionNotFoundError
+from agent_loop.tools.seam import ToolContext, ToolOutcome
 from tests.support.agent_world import CWD, OPTIONS, World, agent_world
 from tests.support.failing_store import FailingStore
-from tests.support.scripted_adapter import HANG, Gate, says
+from tests.support.scripted_adapter import HANG, Gate, calls, says
+from tests.support.scripted_tool import ScriptedTool, outcome
 
 
 async def test_agents_are_found_by_id_and_listed_oldest_first():
@@ -117,6 +121,28 @@ async def test_a_cancelled_caller_still_finishes_the_disposal():
             await agent.dispose()
         assert world.registry.get(agent.id) is None
         assert agent.status == "idle"
+
+
+async def test_a_body_that_cannot_be_stopped_does_not_keep_the_disposal():
+    started, release = anyio.Event(), anyio.Event()
+
+    async def body(_arguments: Any, _context: ToolContext) -> ToolOutcome:
+        started.set()
+        with anyio.CancelScope(shield=True):
+            await release.wait()
+        return outcome("at last")
+
+    async with agent_world(calls(("a", "echo", {})), dispose_seconds=0.01) as world:
+        world.tools.register(ScriptedTool(body=body))
+        agent = world.agent()
+        agent.followup(world.message("go"))
+        await started.wait()
+        await agent.dispose()
+        assert world.registry.get(agent.id) is None
+        assert agent.status == "running"
+        release.set()
+        await agent.when_idle()
+        assert world.reasons(agent) == [{"kind": "disposed"}]
 
 
 async def test_all_agents_are_disposed_side_by_side():

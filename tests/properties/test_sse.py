@@ -1,5 +1,7 @@
 """The result of the event parser does not depend on how the bytes are cut (contract properties.md)."""
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -33,7 +35,7 @@ def parse(pieces):
 @given(STREAMS, st.lists(st.integers(0, 100), max_size=6))
 def test_any_cutting_gives_the_same_events(stream, cuts):
     edges = [0, *sorted(min(cut, len(stream)) for cut in cuts), len(stream)]
-    pieces = [stream[start:end] for start, end in zip(edges, edges[1:], strict=False)]
+    pieces = [stream[start:end] for start, end in pairwise(edges)]
     assert parse(pieces) == parse([stream])
 
 

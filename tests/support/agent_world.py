@@ -113,6 +113,7 @@ async def agent_world(
     fallback: Any = None,
     policy: PermissionPolicy | None = None,
     store: Callable[[VirtualRuntime], SessionStore] | None = None,
+    **limits: float,
 ) -> AsyncIterator[World]:
     """Everything is disposed at the end, within a limit."""
     runtime = VirtualRuntime()
@@ -134,6 +135,7 @@ async def agent_world(
                 policy=policy or AllowAll(),
                 hooks=hooks,
                 runtime=runtime,
+                **limits,
             )
             world = World(tasks, hooks, runtime, kept, sessions, adapter, llm, tools, registry, errors=errors)
             hooks.on("session/event", lambda session, event: world.events.setdefault(session.id, []).append(event))
@@ -142,6 +144,8 @@ async def agent_world(
             try:
                 yield world
             finally:
-                await registry.dispose_all()
+                # a test may have cancelled the group: its failed assertion must not drown in that cancellation
+                with anyio.move_on_after(LIMIT_SECONDS, shield=True):
+                    await registry.dispose_all()
             assert adapter.open_streams == 0, "a stream was left open"
         await sessions.aclose()

@@ -4,11 +4,11 @@ May not know: who runs a tool, when. Invariant: pure — the same logged call an
 load — and total: a tool whose presentation raises gets the generic card (the presentation wall).
 """
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, assert_never
 
+from agent_loop.tools.arguments import parse_arguments
 from agent_loop.tools.bash_text import fenced_console
 from agent_loop.tools.seam import CallCard, GenericCard, ResultCard, TerminalCard, TerminalResult, Tool
 from agent_loop.vocabulary import Block, JsonObject
@@ -32,14 +32,9 @@ def cut(text: str, limit: int = TEXT_LIMIT) -> str:
 
 
 def raw_object(raw: str) -> JsonObject:
-    """A call's arguments as an object; unparsable text under the key `arguments`."""
-    if not raw.strip():
-        return {}
-    try:
-        parsed: object = json.loads(raw)
-    except (ValueError, RecursionError):
-        parsed = None
-    return parsed if isinstance(parsed, dict) and len(raw) <= TEXT_LIMIT else {"arguments": cut(raw)}  # pyright: ignore[reportUnknownVariableType] - JSON
+    """A call's arguments as an object; unparsable and huge text under the key `arguments`."""
+    parsed = parse_arguments(raw) if len(raw) <= TEXT_LIMIT else raw
+    return {"arguments": cut(raw)} if isinstance(parsed, str) else parsed
 
 
 @dataclass(slots=True)
@@ -158,10 +153,13 @@ def closed(
 
 def _unsent(card: OpenCard, shown: str, meta: JsonObject) -> str:
     """What of the stored output the screen does not have yet; stored text with a gap is head, note, tail."""
-    if not meta.get("outputDropped") or card.sent == 0:
+    dropped = meta.get("outputDropped")
+    if not dropped or card.sent == 0:
         return shown[card.sent :]
-    # all of it was seen live, unless the live limit was met: then the kept end is still news
-    return shown[len(shown) // 2 :] if card.sent >= LIVE_OUTPUT_LIMIT else ""
+    if card.sent < LIVE_OUTPUT_LIMIT:
+        return ""  # all of it was seen live
+    _head, note, ending = shown.partition(f"[{dropped} bytes not shown]\n")
+    return note + ending
 
 
 def _plain_content(content: list[Block], result: ResultCard | None) -> list[dict[str, Any]]:

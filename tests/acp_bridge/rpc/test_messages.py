@@ -136,7 +136,9 @@ def test_result_or_error_without_method_is_a_response(line, response):
 
 def test_frames_are_compact_ordered_lines():
     assert request_frame(1, method="m", params={}) == b'{"jsonrpc":"2.0","id":1,"method":"m","params":{}}\n'
-    assert notification_frame("m", {"a": "\u00e9"}) == '{"jsonrpc":"2.0","method":"m","params":{"a":"\u00e9"}}\n'.encode()
+    assert (
+        notification_frame("m", {"a": "\u00e9"}) == '{"jsonrpc":"2.0","method":"m","params":{"a":"\u00e9"}}\n'.encode()
+    )
     assert result_frame(None, {}) == b'{"jsonrpc":"2.0","id":null,"result":{}}\n'
     assert error_frame("a", {"code": 1, "message": "x"}) == (
         b'{"jsonrpc":"2.0","id":"a","error":{"code":1,"message":"x"}}\n'
@@ -155,7 +157,9 @@ def test_line_separators_are_escaped_and_other_text_is_not():
 
 
 def test_lone_surrogates_and_infinite_numbers_are_never_written():
-    assert encode({"\ud800": ["a\udcff", float("nan"), float("inf"), 1]}) == '{"\ufffd":["a\ufffd",null,null,1]}'.encode()
+    assert (
+        encode({"\ud800": ["a\udcff", float("nan"), float("inf"), 1]}) == '{"\ufffd":["a\ufffd",null,null,1]}'.encode()
+    )
 
 
 def test_what_is_no_json_raises_a_value_error():

@@ -85,12 +85,12 @@ async def test_a_flat_answer_is_streamed_with_its_usage_on_the_finish():
 
 
 async def test_the_finish_of_a_flat_answer_without_calls_is_stop_unless_it_says_otherwise():
-    async with model_server([{"text": ["t"]}, {"text": ["t"], "finish": "length"}]) as server:
-        async with client(server) as (reader, writer):
-            for reason in ("stop", "length"):
-                await ask(writer)
-                await read_head(reader)
-                assert choices(await events(reader))[-1] == ({}, reason)
+    script = [{"text": ["t"]}, {"text": ["t"], "finish": "length"}]
+    async with model_server(script) as server, client(server) as (reader, writer):
+        for reason in ("stop", "length"):
+            await ask(writer)
+            await read_head(reader)
+            assert choices(await events(reader))[-1] == ({}, reason)
 
 
 async def test_ops_are_sent_as_they_are_and_nothing_is_added():
@@ -208,10 +208,13 @@ async def test_a_client_that_leaves_during_the_stream_is_noticed():
 
 
 async def test_a_wrong_op_fails_the_test_that_wrote_it():
-    with pytest.raises(ValueError, match=r"unknown op .*\['txet'\]"):
+    async def provoke():
         async with model_server([{"stream": [{"txet": ["a"]}]}]) as server, client(server) as (reader, writer):
             await ask(writer)
             await reader.read()
+
+    with pytest.raises(ValueError, match=r"unknown op .*\['txet'\]"):
+        await provoke()
 
 
 async def test_leaving_drops_connections_that_are_in_use():

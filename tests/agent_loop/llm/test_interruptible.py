@@ -67,6 +67,16 @@ async def test_the_time_limit_is_that_of_each_single_await():
         assert await call.wait(answer) == 42
 
 
+async def test_the_time_between_two_awaits_does_not_count():
+    with anyio.fail_after(5), Interruptible(AbortController(), seconds=0.01) as call:
+        first_timer = call._timer
+        while call._timer is first_timer:
+            await anyio.lowlevel.checkpoint()
+        assert await call.wait(answer) == 42
+        with pytest.raises(TimeoutError):
+            await call.wait(anyio.sleep_forever)
+
+
 async def test_a_cancellation_from_outside_is_not_taken_for_its_own():
     with anyio.CancelScope() as outer, Interruptible(AbortController()) as call:
         outer.cancel()

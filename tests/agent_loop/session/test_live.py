@@ -278,6 +278,17 @@ async def test_a_detached_session_is_stored_and_its_id_free_again():
         assert world.live.get("s") is again, "a stale session is not the one that has its id now"
 
 
+async def test_two_who_detach_the_same_session_wait_for_the_same_end(tmp_path):
+    async with session_world(JsonlSessionStore(tmp_path, VirtualRuntime())) as world:
+        session = world.live.create(session_id="s")
+        append_all(session, text_turn(1))
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(world.live.detach, session)
+            tasks.start_soon(world.live.detach, session)
+        assert world.live.get("s") is None
+        assert (await world.live.load("s", None)).last_turn == 1
+
+
 async def test_an_event_for_a_detached_session_is_reported_as_not_written():
     async with session_world(MemorySessionStore()) as world:
         session = world.live.create(session_id="s")

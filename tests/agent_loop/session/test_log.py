@@ -1,7 +1,11 @@
 """A live session: append, listeners, what is derived from the log (contract session-log.md §5, §6)."""
 
+import os
+from contextlib import aclosing
+
 import pytest
 
+from agent_loop.runtime import VirtualRuntime
 from agent_loop.session.json_check import InvalidEventError
 from agent_loop.session.jsonl import JsonlSessionStore
 from agent_loop.session.log import TAIL_EVENTS
@@ -183,22 +187,21 @@ async def test_unknown_events_are_logged_and_fold_into_nothing():
 
 @pytest.mark.parametrize("kind", ["jsonl", "memory"])
 async def test_events_are_read_across_store_and_memory(kind, tmp_path):
-    async with session_world(MemorySessionStore()) as elsewhere:
-        store = JsonlSessionStore(tmp_path, elsewhere.runtime) if kind == "jsonl" else elsewhere.store
-        async with session_world(store) as world:
-            session = world.live.create()
-            heard = []
-            session.subscribe(heard.append)
-            append_all(session, [turn_start(1), step_start(1, 1)])
-            for number in range(TAIL_EVENTS):
-                session.append(*delta(1, 1, str(number)))
-                if number == TAIL_EVENTS // 2:
-                    # half of what fell out of memory is written, half waits
-                    world.live.write_pending()
-            assert [event async for event in session.events()] == heard
-            assert [event async for event in session.events(1)] == heard[1:]
-            assert [event async for event in session.events(TAIL_EVENTS)] == heard[TAIL_EVENTS:]
-            assert [event async for event in session.events(session.next_seq)] == []
+    store = JsonlSessionStore(tmp_path, VirtualRuntime()) if kind == "jsonl" else MemorySessionStore()
+    async with session_world(store) as world:
+        session = world.live.create()
+        heard = []
+        session.subscribe(heard.append)
+        append_all(session, [turn_start(1), step_start(1, 1)])
+        for number in range(TAIL_EVENTS):
+            session.append(*delta(1, 1, str(number)))
+            if number == TAIL_EVENTS // 2:
+                # the rest waits in the buffer: a reading joins both
+                world.live.write_pending()
+        assert [event async for event in session.events()] == heard
+        assert [event async for event in session.events(1)] == heard[1:]
+        assert [event async for event in session.events(TAIL_EVENTS)] == heard[TAIL_EVENTS:]
+        assert [event async for event in session.events(session.next_seq)] == []
 
 
 async def test_reading_catches_up_with_what_is_appended_meanwhile():
@@ -240,3 +243,14 @@ async def test_a_flush_that_nobody_hears_is_no_flush():
         session = world.live.prepare()
         await world.live.aclose()
         assert await session.flush() is False
+
+
+async def test_a_reader_that_stops_early_leaves_no_file_open(tmp_path):
+    async with session_world(JsonlSessionStore(tmp_path, VirtualRuntime())) as world:
+        session = world.live.create()
+        append_all(session, [turn_start(1), step_start(1, 1), *[delta(1, 1, "x")] * TAIL_EVENTS])
+        world.live.write_pending()
+        before = len(os.listdir("/dev/fd"))
+        async with aclosing(session.events()) as events:
+            assert (await anext(events)).seq == 0
+        assert len(os.listdir("/dev/fd")) == before

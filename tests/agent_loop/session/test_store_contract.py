@@ -96,6 +96,7 @@ async def test_reading_joins_what_is_written_and_what_waits(store):
     journal.write_pending()
     for event in events[3:]:
         journal.append(event)
+    assert await everything(journal, 5) == events[5:]
     reading = journal.read(1)
     journal.write_pending()
     assert [event async for event in reading] == events[1:]

@@ -50,7 +50,7 @@ async def test_this_machine_is_never_reached_through_a_proxy(monkeypatch):
 @pytest.mark.parametrize("proxy", ["socks://user:secret@proxy.invalid:1", "socks5://proxy.invalid:1"])
 def test_a_proxy_that_cannot_be_used_is_named_by_its_variable(monkeypatch, proxy):
     monkeypatch.setenv("ALL_PROXY", proxy)
-    with pytest.raises(LlmError, match="cannot reach https://model.invalid: the proxy named by HTTP_PROXY") as caught:
+    with pytest.raises(LlmError, match=r"cannot reach https://model\.invalid: the proxy named by HTTP_PROXY") as caught:
         HttpxTransport("https://model.invalid")
     assert caught.value.code == "TRANSPORT"
     assert "secret" not in caught.value.message

@@ -1,0 +1,67 @@
+"""Live terminal output is gathered, in order, and never shown twice."""
+
+from acp_bridge.terminal_output import INTERVAL, TerminalOutput
+
+
+class Clock:
+    def __init__(self):
+        self.due = []
+
+    def call_later(self, seconds, callback):
+        assert seconds == INTERVAL
+        self.due.append(callback)
+        return self
+
+    def cancel(self):
+        self.due.clear()
+
+    def tick(self):
+        due, self.due = self.due, []
+        for callback in due:
+            callback()
+
+
+def output():
+    clock, shown = Clock(), []
+    return TerminalOutput(lambda call_id, text: shown.append((call_id, text)), clock.call_later), clock, shown
+
+
+def test_what_comes_within_an_interval_is_one_update_per_call():
+    gathered, clock, shown = output()
+    gathered.feed("a", b"1")
+    gathered.feed("b", b"x")
+    gathered.feed("a", b"2")
+    assert (shown, len(clock.due)) == ([], 1)
+    clock.tick()
+    gathered.feed("a", b"3")
+    clock.tick()
+    assert shown == [("a", "12"), ("b", "x"), ("a", "3")]
+
+
+def test_a_character_that_is_cut_waits_for_its_rest():
+    gathered, clock, shown = output()
+    gathered.feed("a", "é".encode()[:1])
+    assert clock.due == []
+    gathered.feed("a", "é".encode()[1:])
+    clock.tick()
+    assert shown == [("a", "é")]
+
+
+def test_at_the_end_the_rest_is_dropped_or_shown_as_asked():
+    gathered, clock, shown = output()
+    gathered.feed("a", b"1")
+    gathered.end("a", show_rest=False)
+    gathered.feed("b", b"2")
+    gathered.end("b", show_rest=True)
+    gathered.end("c", show_rest=True)
+    clock.tick()
+    assert shown == [("b", "2")]
+
+
+def test_after_stop_nothing_is_shown():
+    gathered, clock, shown = output()
+    gathered.stop()
+    gathered.feed("a", b"1")
+    gathered.stop()
+    clock.tick()
+    assert shown == []

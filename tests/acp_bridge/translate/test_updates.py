@@ -1,0 +1,118 @@
+"""Updates of single events, and what is never shown."""
+
+import pytest
+
+from acp_bridge.schema import ClientCapabilities, SchemaProblem
+from acp_bridge.translate.v1.cards import TEXT_LIMIT
+from acp_bridge.translate.v1.prompts import from_block, to_blocks
+from acp_bridge.translate.v1.stops import Failed, Stopped, stop_of
+from acp_bridge.translate.v1.updates import UpdateRenderer
+from agent_loop.session.events import make_event
+
+
+def renderer(**options):
+    settings = {"cwd": "/p", "window": lambda: None, "live": True, **options}
+    return UpdateRenderer(lambda _name: None, ClientCapabilities(), **settings)
+
+
+def chunk(kind, text):
+    data = {"turn": 2, "step": 3, "chunk": {"type": f"{kind}-delta", "index": 0, "text": text}}
+    return make_event("assistant/chunk", 0, 0, data)
+
+
+def test_text_and_thoughts_have_messages_of_their_own():
+    shown = renderer()
+    assert shown.render(chunk("text", "a")) == [
+        {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "a"}, "messageId": "m2.3"}
+    ]
+    assert shown.render(chunk("reasoning", "b")) == [
+        {"sessionUpdate": "agent_thought_chunk", "content": {"type": "text", "text": "b"}, "messageId": "t2.3"}
+    ]
+
+
+def test_an_empty_delta_is_not_shown():
+    assert renderer().render(chunk("text", "")) == []
+
+
+def test_a_huge_delta_is_split_below_the_line_limit():
+    updates = renderer().render(chunk("text", "x" * (2 * TEXT_LIMIT + 1)))
+    assert [len(update["content"]["text"]) for update in updates] == [TEXT_LIMIT, TEXT_LIMIT, 1]
+
+
+def test_usage_counts_what_is_in_the_context_and_needs_a_known_window():
+    usage = {"inputTokens": 10, "outputTokens": 5, "cacheReadTokens": 100, "cacheWriteTokens": 1}
+    event = make_event("assistant/message", 0, 0, {"turn": 1, "step": 1, "content": [], "usage": usage})
+    assert renderer().render(event) == []
+    assert renderer(window=lambda: 1000).render(event) == [{"sessionUpdate": "usage_update", "used": 116, "size": 1000}]
+    assert renderer(window=lambda: 1000, live=False).render(event) == []
+
+
+def test_a_notice_without_description_is_one_line():
+    event = make_event("session/notice", 4, 0, {"severity": "info", "title": "hello"})
+    (update,) = renderer().render(event)
+    assert (update["content"]["text"], update["messageId"]) == ("hello\n", "n4")
+    shown = UpdateRenderer(lambda _n: None, ClientCapabilities(notices=True), cwd=None, window=lambda: None, live=True)
+    assert shown.render(event) == [{"sessionUpdate": "notice", "severity": "info", "title": "hello"}]
+
+
+def test_a_decision_about_a_call_that_is_not_on_the_screen_is_not_shown():
+    event = make_event("permission/decision", 0, 0, {"callId": "x", "digest": "d", "outcome": "allow", "by": "user"})
+    assert renderer().render(event) == []
+
+
+def test_unknown_events_are_not_shown():
+    assert renderer().render(make_event("from/later", 0, 0, {})) == []
+
+
+def test_open_calls_are_known():
+    shown = renderer()
+    data = {"turn": 1, "step": 1, "callId": "c1", "name": "x", "arguments": "{}"}
+    shown.render(make_event("tool/call", 0, 0, data))
+    assert shown.open_calls() == ["c1"]
+
+
+def test_an_unknown_block_reads_as_its_kind():
+    assert from_block({"type": "image", "url": "x"}) == {"type": "text", "text": "[image]"}
+
+
+def test_blocks_come_back_as_they_were_sent():
+    link = {"type": "resource_link", "uri": "file:///a", "name": "a", "size": 3}
+    text = {"type": "text", "text": "hi"}
+    assert [from_block(block) for block in to_blocks([text, link])] == [text, link]
+
+
+def test_a_link_alone_is_a_prompt():
+    assert to_blocks([{"type": "resource_link", "uri": "file:///a", "name": "a"}])
+    with pytest.raises(SchemaProblem, match="blank"):
+        to_blocks([{"type": "text", "text": ""}])
+
+
+@pytest.mark.parametrize(
+    ("reason", "answer"),
+    [
+        ({"kind": "completed"}, Stopped("end_turn")),
+        ({"kind": "max-tokens"}, Stopped("max_tokens")),
+        ({"kind": "max-steps"}, Stopped("max_turn_requests")),
+        ({"kind": "refusal"}, Stopped("refusal")),
+        ({"kind": "disposed"}, Stopped("cancelled")),
+        ({"kind": "aborted", "reason": "session/cancel"}, Stopped("cancelled")),
+        ({"kind": "aborted", "reason": "cancel_request"}, Stopped("cancelled")),
+        (
+            {"kind": "aborted", "reason": "budget"},
+            Failed("Internal error: turn failed: aborted: budget", {"reason": "aborted", "details": "aborted: budget"}),
+        ),
+        (
+            {"kind": "error", "step": 1, "message": "no", "code": "AUTH"},
+            Failed("Internal error: turn failed: no", {"reason": "auth", "details": "no"}),
+        ),
+        (
+            {"kind": "brand-new"},
+            Failed(
+                "Internal error: turn failed: the turn ended: brand-new",
+                {"reason": "brand-new", "details": "the turn ended: brand-new"},
+            ),
+        ),
+    ],
+)
+def test_each_end_of_a_turn_has_one_answer(reason, answer):
+    assert stop_of(reason) == answer

@@ -1,0 +1,197 @@
+"""The supervisor and the keepers when something goes wrong: nothing hangs, nothing is left, and it is said."""
+
+import os
+import re
+import signal
+import sys
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+import pytest
+
+from bash_exec.errors import SpawnFailed
+from bash_exec.supervisor import BARE_INTERPRETER
+from tests.support.executors import MEASURED_INTERPRETER, local_executor, run_command
+from tests.support.processes import all_ended, ended, is_alive
+
+PROMISE = 30
+PATCHED = str(Path(__file__).parents[1] / "support" / "patched_python.py")
+
+
+def faulty(fault: str) -> tuple[str, ...]:
+    return (*MEASURED_INTERPRETER, PATCHED, fault)
+
+
+def numbers(text: str) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", text)]
+
+
+async def test_the_supervisor_starts_with_the_first_command_in_a_bare_interpreter(tmp_path):
+    async with local_executor(tmp_path, interpreter=BARE_INTERPRETER) as executor:
+        assert executor.supervisor_pid is None
+        assert (await run_command(executor, "echo on")).stdout.text == "on\n"
+        first = executor.supervisor_pid
+        assert (await run_command(executor, "echo on")).stdout.text == "on\n"
+        assert executor.supervisor_pid == first
+
+
+async def test_a_dead_supervisor_is_replaced_and_its_commands_go_on(tmp_path):
+    fifo = tmp_path / "gate"
+    os.mkfifo(fifo)
+    async with local_executor(tmp_path) as executor:
+        results = []
+        ready = anyio.Event()
+
+        async def run():
+            command = f"echo ready; read x < {fifo}; echo $x"
+            results.append(await run_command(executor, command, on_output=lambda _data: ready.set()))
+
+        with anyio.fail_after(PROMISE):
+            async with anyio.create_task_group() as group:
+                group.start_soon(run)
+                await ready.wait()
+                dead = executor.supervisor_pid
+                os.kill(dead, signal.SIGKILL)
+                await ended(dead)
+                assert (await run_command(executor, "echo on")).stdout.text == "on\n"
+                assert executor.supervisor_pid != dead
+                await anyio.to_thread.run_sync(fifo.write_text, "done\n")
+        assert results[0].stdout.text == "ready\ndone\n"
+
+
+async def test_a_supervisor_that_dies_at_the_request_fails_that_command_alone(tmp_path):
+    async with local_executor(tmp_path, interpreter=faulty("dies")) as executor:
+        with anyio.fail_after(PROMISE), pytest.raises(SpawnFailed, match="ended while the command was starting"):
+            await run_command(executor, "true")
+
+
+async def test_a_deaf_supervisor_is_given_up(tmp_path):
+    async with local_executor(tmp_path, grace=0.1) as executor:
+        await run_command(executor, "true")
+        deaf = executor.supervisor_pid
+        os.kill(deaf, signal.SIGSTOP)
+        executor._supervisor.answer_bound = 0.2
+        with anyio.fail_after(PROMISE), pytest.raises(SpawnFailed, match="did not answer"):
+            await run_command(executor, "true")
+        assert not is_alive(deaf)
+        executor._supervisor.answer_bound = 10.0
+        assert (await run_command(executor, "echo on")).stdout.text == "on\n"
+
+
+async def test_a_request_that_a_deaf_supervisor_does_not_read_goes_to_another(tmp_path):
+    async with local_executor(tmp_path) as executor:
+        await run_command(executor, "true")
+        deaf = executor.supervisor_pid
+        os.kill(deaf, signal.SIGSTOP)
+        executor._supervisor.answer_bound = 0.5
+        with anyio.fail_after(PROMISE), pytest.raises(SpawnFailed, match="too long"):
+            await run_command(executor, "true " + "x" * 4_000_000)
+        assert not is_alive(deaf)
+
+
+async def test_a_system_without_processes_is_said(tmp_path):
+    async with local_executor(tmp_path, interpreter=faulty("no-fork")) as executor:
+        with anyio.fail_after(PROMISE), pytest.raises(SpawnFailed, match="gives no process"):
+            await run_command(executor, "true")
+
+
+async def test_a_keeper_that_breaks_fails_its_command(tmp_path):
+    async with local_executor(tmp_path, interpreter=faulty("broken-keeper")) as executor:
+        with anyio.fail_after(PROMISE), pytest.raises(SpawnFailed, match="ended while the command was starting"):
+            await run_command(executor, "true")
+
+
+async def test_what_cannot_be_killed_is_reported(tmp_path):
+    async with local_executor(tmp_path, interpreter=faulty("no-kill"), grace=0.1) as executor:
+        with anyio.fail_after(PROMISE):
+            result = await run_command(executor, "echo $$; exec sleep 300", timeout_ms=100)
+        (pid,) = numbers(result.stdout.text)
+        assert [(survivor.pid, survivor.command) for survivor in result.survivors] == [(pid, "sleep 300")]
+        assert (result.timed_out, result.exit_code, result.signal) == (True, None, None)
+        with anyio.fail_after(PROMISE):
+            assert [survivor.pid for survivor in await executor.release("s")] == [pid]
+            await executor.dispose()
+        assert is_alive(pid)
+        os.kill(pid, signal.SIGKILL)
+
+
+async def test_a_stopped_keeper_is_replaced_by_our_own_hand(tmp_path):
+    async with local_executor(tmp_path, grace=0.1) as executor:
+        with anyio.fail_after(PROMISE):
+            result = await run_command(executor, "echo $$; kill -STOP $PPID; exec sleep 300", timeout_ms=300)
+        assert result.timed_out
+        with anyio.fail_after(PROMISE):
+            await all_ended(numbers(result.stdout.text))
+
+
+async def test_a_stopped_keeper_is_killed_with_its_command_when_the_agent_goes(tmp_path):
+    async with local_executor(tmp_path, grace=0.1) as executor:
+        seen = bytearray()
+        ready = anyio.Event()
+
+        def hear(data: bytes) -> None:
+            seen.extend(data)
+            ready.set()
+
+        with anyio.fail_after(PROMISE):
+            async with anyio.create_task_group() as group:
+                command = "echo $$ $PPID; kill -STOP $PPID; exec sleep 300"
+                group.start_soon(lambda: run_command(executor, command, on_output=hear))
+                await ready.wait()
+                # the agent's death as the supervisor sees it
+                executor._supervisor._lifeline.shutdown(2)
+                await all_ended(numbers(seen.decode()))
+                group.cancel_scope.cancel()
+
+
+async def test_orphans_of_a_killed_keeper_are_ended_by_the_supervisor(tmp_path):
+    pid_file = tmp_path / "pid"
+    async with local_executor(tmp_path, grace=0.1) as executor:
+        daemon = f"env -i setsid sh -c 'echo $$ > {pid_file}; exec /bin/sleep 300'"
+        fifo = tmp_path / "gate"
+        os.mkfifo(fifo)
+        command = f"({daemon} &); until [ -s {pid_file} ]; do :; done; kill -9 $PPID"
+        with anyio.fail_after(PROMISE):
+            with pytest.raises(Exception, match=r"killed|ended while"):
+                await run_command(executor, command)
+            await ended(int(pid_file.read_text()))
+
+
+@pytest.mark.parametrize("number", ["TERM", "INT", "HUP", "QUIT"])
+async def test_a_signal_meant_for_others_does_not_end_the_keeper_or_the_supervisor(tmp_path, number):
+    async with local_executor(tmp_path) as executor:
+        command = f"kill -{number} $PPID $(ps -o ppid= $PPID); echo still here"
+        assert (await run_command(executor, command)).stdout.text == "still here\n"
+        first = executor.supervisor_pid
+        assert (await run_command(executor, "echo on")).stdout.text == "on\n"
+        assert executor.supervisor_pid == first
+
+
+async def test_a_portable_executor_follows_groups(tmp_path):
+    async with local_executor(tmp_path, portable=True, grace=0.2) as executor:
+        with anyio.fail_after(PROMISE):
+            result = await run_command(executor, "sleep 300 & echo $!")
+            assert [survivor.command for survivor in result.background] == ["sleep 300"]
+            result = await run_command(executor, "trap '' TERM; sleep 301 & echo $$ $!; wait", timeout_ms=300)
+            assert not any(is_alive(pid) for pid in numbers(result.stdout.text))
+            assert result.signal == "SIGKILL"
+            with pytest.raises(Exception, match=r"killed|ended while"):
+                await run_command(executor, "kill -9 $PPID; exec sleep 302")
+
+
+async def test_a_portable_keeper_notices_that_its_orphans_have_ended(tmp_path):
+    fifo = tmp_path / "gate"
+    os.mkfifo(fifo)
+    async with local_executor(tmp_path, portable=True) as executor:
+        with anyio.fail_after(PROMISE):
+            result = await run_command(executor, f"(read x < {fifo} &)")
+            assert len(result.background) == 1
+            command = next(iter(executor._commands.values()))
+            await anyio.to_thread.run_sync(fifo.write_text, "go\n")
+            await command.control.ended.wait()
+        assert command.control.gone
+
+
+def test_the_bare_interpreter_is_this_one_without_site():
+    assert (sys.executable, "-I", "-S") == BARE_INTERPRETER
