@@ -5,7 +5,9 @@ its message was queued; what is shown comes from events, except live terminal by
 cannot be written.
 """
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterable
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -35,13 +37,23 @@ class Wire(Protocol):
     """What a session needs of the peer."""
 
     @property
-    def congested(self) -> bool: ...
+    @abstractmethod
+    def congested(self) -> bool:
+        """Producers should wait."""
 
-    def notify(self, method: str, params: dict[str, Any], /) -> None: ...
+    @abstractmethod
+    def notify(self, method: str, params: dict[str, Any], /) -> None:
+        """Queue a notification."""
 
-    async def drained(self) -> None: ...
+    @abstractmethod
+    async def drained(self) -> None:
+        """Return when not congested."""
 
-    async def request(self, method: str, params: dict[str, Any], *, signal: Any = None) -> dict[str, Any]: ...
+    @abstractmethod
+    async def request(
+        self, method: str, params: dict[str, Any], *, signal: AbortSignal | None = None
+    ) -> dict[str, Any]:
+        """Ask the client. Raises `RpcError`, `ConnectionClosed`."""
 
 
 @dataclass(slots=True)
@@ -165,10 +177,11 @@ class LiveSession:
         renderer = self._make_renderer(live=False)
         replay = Replay(renderer)
         try:
-            async for event in self.agent.session.events():
-                # an event that is younger than this replay is held, and shown behind it
-                if event.seq < end:
-                    await self._show_all(replay.feed(event))
+            async with aclosing(self.agent.session.events()) as events:
+                async for event in events:
+                    # an event that is younger than this replay is held, and shown behind it
+                    if event.seq < end:
+                        await self._show_all(replay.feed(event))
             await self._show_all(replay.finish())
             self._renderer.take_over(renderer)
         finally:
@@ -181,11 +194,9 @@ class LiveSession:
         self.notify(text_update("agent_message_chunk", text, f"n{self.agent.session.next_seq}"))
 
     def close(self) -> None:
-        """Show nothing more; prompts that still wait are answered `cancelled`."""
+        """Show nothing more."""
         self._scope.dispose()
         self._output.stop()
-        for prompt in tuple(self._prompts.values()):
-            self._settle(prompt, Stopped("cancelled"))
 
     def _make_renderer(self, *, live: bool) -> UpdateRenderer:
         return UpdateRenderer(self._find_tool, self.capabilities, cwd=self.agent.cwd, window=self._window, live=live)
@@ -223,7 +234,7 @@ class LiveSession:
             for update in self._renderer.live_output(call_id, text):
                 self.notify(update)
 
-    async def _on_flow(self, _agent: Agent, signal: Any) -> None:
+    async def _on_flow(self, _agent: Agent, signal: AbortSignal) -> None:
         if not self._wire.congested:
             return
         async with anyio.create_task_group() as group:
@@ -268,18 +279,16 @@ class LiveSession:
     def _on_status(self, _agent: Agent, status: str) -> None:
         if status != "idle":
             return
-        pending = {message.id for message in self.agent.pending}
         for prompt in tuple(self._prompts.values()):
-            if prompt.message_id not in pending:
-                # watchdog: nobody will ever answer this one
-                details = "the agent went idle without taking the prompt"
-                lost = Failed(f"Internal error: turn failed: {details}", {"reason": "lost", "details": details})
-                self._settle(prompt, Stopped("cancelled") if prompt.withdrawn else lost)
+            # watchdog: a pending message would keep the agent running, so nobody will ever answer this one
+            details = "the agent went idle without taking the prompt"
+            self._settle(
+                prompt, Failed(f"Internal error: turn failed: {details}", {"reason": "lost", "details": details})
+            )
 
     def _settle(self, prompt: PromptInFlight, answer: Stopped | Failed) -> None:
         """Answer once, in the order of what is shown: behind everything held, before everything later."""
-        if self._prompts.pop(prompt.message_id, None) is None:
-            return
+        del self._prompts[prompt.message_id]
 
         def give() -> None:
             prompt.answer = answer

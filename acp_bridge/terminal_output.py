@@ -4,6 +4,7 @@ May not know: peers, events. Invariant: a call's text is given out in order, onc
 frame will carry anyway is not given out at all.
 """
 
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import Protocol
 
@@ -16,7 +17,9 @@ INTERVAL = 0.05
 class Timer(Protocol):
     """A pending `call_later`."""
 
-    def cancel(self) -> None: ...
+    @abstractmethod
+    def cancel(self) -> None:
+        """Never call back."""
 
 
 CallLater = Callable[[float, Callable[[], None]], Timer]

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-# whatever polls writable takes this much without blocking
+# a pipe that polls writable takes this much without blocking
 _SAFE_PIECE = min(4096, select.PIPE_BUF)
 
 
@@ -31,19 +31,20 @@ class Sender:
 
 
 def sender_for(fd: int) -> Sender:
-    """The way that suits what `fd` is: pipe, socket, terminal or file. Raises `OSError` when `fd` is not open."""
+    """The way that suits what `fd` is: pipe, terminal, socket or file. Raises `OSError` when `fd` is not open."""
     mode = os.fstat(fd).st_mode
     if stat.S_ISSOCK(mode):
         return _socket_sender(fd)
-    if stat.S_ISFIFO(mode):
-        try:
-            # opening it anew makes a description of our own, which may be non-blocking
-            private = os.open(f"/proc/self/fd/{fd}", os.O_WRONLY | os.O_NONBLOCK)
-        except OSError:
-            # no /proc, or no reader any more (the first write will tell)
-            return _polled_sender(fd)
-        return Sender(send=partial(os.write, private), watch_fd=private, close=partial(os.close, private))
-    return _polled_sender(fd)
+    if stat.S_ISREG(mode):
+        # a file opened anew would be written from its beginning
+        return _polled_sender(fd)
+    try:
+        # opening it anew makes a description of our own, which may be non-blocking
+        private = os.open(f"/proc/self/fd/{fd}", os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY)
+    except OSError:
+        # no /proc, or no reader any more (the first write will tell)
+        return _polled_sender(fd)
+    return Sender(send=partial(os.write, private), watch_fd=private, close=partial(os.close, private))
 
 
 def _socket_sender(fd: int) -> Sender:

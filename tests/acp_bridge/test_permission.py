@@ -1,9 +1,11 @@
 """Permission: the ask through the wire, and every answer that is not a yes."""
 
+import anyio
 import pytest
 
 from acp_bridge.permission.policy import EditorPolicy, digest_of
-from agent_loop.tools.seam import ToolCall
+from agent_loop.abort import AbortController
+from agent_loop.tools.seam import Ask, Decision, ToolCall
 from tests.support.agent_world import PLUGIN
 from tests.support.bridge_world import bridge_world
 from tests.support.scripted_adapter import HANG, calls, says
@@ -163,3 +165,24 @@ def test_a_forgotten_session_has_the_default_mode_again():
     policy.set_mode("s", "full")
     policy.forget("s")
     assert policy.mode("s") == "ask"
+
+
+async def test_the_first_decision_about_an_ask_stands():
+    asked, withdrawn = anyio.Event(), []
+
+    async def send(_session, _call, _options, withdraw):
+        asked.set()
+        withdrawn.append(await withdraw.wait())
+
+    policy = EditorPolicy(default_mode="ask", send=send, prompt_owns=lambda _: True)
+    turn, call, decisions = AbortController(), ToolCall("c1", "echo", {}, "{}"), []
+
+    async def waits():
+        decisions.append(await policy.ask("s", ScriptedTool(), call, Ask("d"), turn.signal))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(waits)
+        await asked.wait()
+        policy.set_mode("s", "full")
+        turn.abort("session/cancel")
+    assert (decisions, withdrawn) == ([Decision("allow", "policy")], ["policy"])

@@ -7,6 +7,8 @@ import pytest
 from acp_bridge.live_session import MAX_QUEUED
 from agent_loop.errors import LlmError
 from agent_loop.session.jsonl import JsonlSessionStore
+from agent_loop.tools.bash import BashTool
+from bash_exec.fake import FakeCommand
 from tests.support.agent_world import PLUGIN
 from tests.support.bridge_world import WINDOW, bridge_world
 from tests.support.failing_files import FailingFiles
@@ -303,3 +305,38 @@ async def test_a_tool_card_opens_moves_and_closes(tmp_path):
     assert [card.get("status") for card in cards] == ["in_progress", "completed"]
     assert cards[0]["rawInput"] == {"value": "x"}
     assert cards[1]["content"] == [{"type": "content", "content": {"type": "text", "text": "ran x"}}]
+
+
+async def test_a_terminal_shows_output_while_the_command_runs_and_closes_once(tmp_path):
+    terminals = {"_meta": {"terminal_output": True}}
+    bash = calls(("c1", "bash", {"command": "build", "description": "Build it"}))
+    shell = {"build": FakeCommand(((0, b"one\n"), (1, b"two\n")), hangs=True)}
+    async with bridge_world(
+        bash, says("done"), cwd=tmp_path, mode="full", capabilities=terminals, shell=shell
+    ) as world:
+        world.agents.tools.register(BashTool(world.executor, notify=lambda *_: None))
+        session = await world.new_session()
+        prompt = await world.send_prompt(session)
+        live = await world.until(lambda frame: "terminal_output" in str(frame))
+        await world.notify("session/cancel", sessionId=session)
+        assert (await world.answer(prompt))["result"]["stopReason"] == "cancelled"
+    assert live["params"]["update"]["_meta"]["terminal_output"]["data"] == "one\ntwo\n"
+    ended = world.updates[-1][1]
+    assert ended["_meta"]["terminal_exit"] == {"terminal_id": "c1", "exit_code": None, "signal": "SIGTERM"}
+    assert "terminal_output" not in ended["_meta"]
+
+
+async def test_a_transcript_that_is_being_shown_hides_live_output_until_the_result(tmp_path):
+    bash = calls(("c1", "bash", {"command": "build", "description": "Build it"}))
+    shell = {"build": FakeCommand(((0, b"one\n"),), hangs=True)}
+    async with bridge_world(bash, cwd=tmp_path, mode="full", shell=shell) as world:
+        world.agents.tools.register(BashTool(world.executor, notify=lambda *_: None))
+        session = await world.new_session()
+        prompt = await world.send_prompt(session)
+        await world.update("tool_call")
+        live = world.bridge.present(session)
+        live._holds += 1
+        live._show_output("c1", "one")
+        live._release()
+        await world.notify("session/cancel", sessionId=session)
+        assert (await world.answer(prompt))["result"]["stopReason"] == "cancelled"

@@ -117,19 +117,22 @@ async def test_loading_a_live_session_shows_it_again_and_does_not_disturb_its_tu
 
 async def test_what_happens_while_a_transcript_is_shown_follows_it(tmp_path):
     gate, answer = Gate(), says("the answer")
-    async with bridge_world([*answer[:1], gate, *answer[1:]], cwd=tmp_path, high_water=1) as world:
+    async with bridge_world(says("one"), [gate, *answer], cwd=tmp_path, high_water=1) as world:
         session = await world.new_session()
-        world.updates.clear()
-        prompt = await world.send_prompt(session, "x" * 200_000)
+        await world.prompt(session, "x" * 200_000)
+        prompt = await world.send_prompt(session, "two")
         await gate.reached.wait()
+        world.updates.clear()
         load = await world.send("session/load", sessionId=session, cwd=str(tmp_path), mcpServers=[])
         while not world.client.peer.congested:
             await world.agents.runtime.sleep(0)
+        world.bridge.present(session).agent.session.append("mode/change", {"modeId": "full"})
         gate.open()
         answers = [await world.until(lambda frame: "method" not in frame) for _ in range(2)]
-        assert world.kinds()[:2] == ["user_message_chunk", "agent_message_chunk"]
         assert {frame["id"] for frame in answers} == {prompt, load}
-        assert world.text() == "the answer"
+        shown = [kind for kind in world.kinds() if kind != "available_commands_update"]
+    user, said = "user_message_chunk", "agent_message_chunk"
+    assert shown == [user, said, user, "current_mode_update", said]
 
 
 async def test_two_loads_at_once_open_the_session_once(tmp_path):
@@ -138,13 +141,14 @@ async def test_two_loads_at_once_open_the_session_once(tmp_path):
         session = await world.new_session()
         await world.prompt(session)
     async with bridge_world(says("y"), cwd=tmp_path, store=store) as world:
-        params = {"sessionId": session, "cwd": str(tmp_path), "mcpServers": []}
-        ids = [await world.send("session/load", **params) for _ in range(2)]
-        prompt = await world.send_prompt(session)
-        for _ in range(3):
-            frame = await world.until(lambda frame: "method" not in frame)
-            assert frame["id"] in {*ids, prompt}
-            assert "result" in frame
+        load = {"method": "session/load", "params": {"sessionId": session, "cwd": str(tmp_path)}}
+        prompt = {"sessionId": session, "prompt": [{"type": "text", "text": "go on"}]}
+        await world.client.send(
+            {"id": "a", **load}, {"id": "b", **load}, {"id": "c", "method": "session/prompt", "params": prompt}
+        )
+        answers = [await world.until(lambda frame: "method" not in frame) for _ in range(3)]
+    assert {frame["id"] for frame in answers} == {"a", "b", "c"}
+    assert all("result" in frame for frame in answers)
 
 
 async def test_the_mode_can_change_at_any_time(tmp_path):
@@ -175,3 +179,20 @@ async def test_what_a_plugin_sends_is_shown_live(tmp_path):
         await agent.when_idle()
         shown = await world.update("user_message_chunk")
         assert shown["content"] == text_block("check the build")
+
+
+async def test_a_notice_that_nobody_read_goes_with_its_session(tmp_path):
+    async with bridge_world(cwd=tmp_path) as world:
+        session = await world.new_session()
+        agent = world.bridge.present(session).agent
+        agent.inject(world.agents.message("a command has ended", PLUGIN))
+        world.client.close_input()
+        await world.client.served.wait()
+        assert agent.pending == ()
+
+
+async def test_a_write_failure_of_a_session_that_is_not_shown_concerns_nobody(tmp_path):
+    async with bridge_world(cwd=tmp_path) as world:
+        session = world.agents.sessions.create(cwd=str(tmp_path))
+        world.agents.hooks.emit("session/write-failed", session, OSError())
+        assert world.agents.errors == []

@@ -1,7 +1,7 @@
 """A client on real pipes in front of the whole bridge; only the model is a double."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,7 +17,7 @@ from agent_loop.commands.registry import CommandRegistry
 from agent_loop.commands.status import StatusCommand
 from agent_loop.runtime import VirtualRuntime
 from agent_loop.session.store import SessionStore
-from bash_exec.fake import FakeBashExecutor
+from bash_exec.fake import FakeBashExecutor, FakeCommand
 from tests.support.agent_world import OPTIONS, World, agent_world
 from tests.support.wire_client import WireClient, wire
 
@@ -123,6 +123,7 @@ async def bridge_world(
     key: str | None = "k",
     problem: str | None = None,
     high_water: int = 1 << 20,
+    shell: Mapping[str, FakeCommand] | None = None,
     store: Callable[[VirtualRuntime], SessionStore] | None = None,
 ) -> AsyncIterator[BridgeWorld]:
     """A connection that has been initialised with `capabilities` (unless told not to)."""
@@ -144,7 +145,7 @@ async def bridge_world(
         commands = CommandRegistry(agents.hooks)
         commands.register(HelpCommand(commands))
         commands.register(StatusCommand())
-        executor = FakeBashExecutor({}, task_group=agents.tasks)
+        executor = FakeBashExecutor(shell or {}, task_group=agents.tasks)
         parts = Parts(
             registry=agents.registry,
             tools=agents.tools,

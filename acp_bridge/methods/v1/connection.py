@@ -3,6 +3,7 @@
 May not know: prompts, turns. Invariant: capabilities are read at `initialize` and hold for sessions opened afterwards.
 """
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -18,12 +19,16 @@ RESOURCE_NOT_FOUND = -32002
 
 
 class Authority(Protocol):
-    """Whether the chosen provider can be used. `missing()` is the fix, None when nothing is missing."""
+    """Whether the chosen provider can be used."""
 
     @property
-    def key_variable(self) -> str | None: ...
+    @abstractmethod
+    def key_variable(self) -> str | None:
+        """Where its key comes from; None when it needs none."""
 
-    def missing(self) -> str | None: ...
+    @abstractmethod
+    def missing(self) -> str | None:
+        """The fix; None when nothing is missing."""
 
 
 @dataclass(slots=True)

@@ -2,6 +2,7 @@
 
 import os
 import pty
+import resource
 import socket
 import tty
 from collections.abc import Iterator
@@ -47,30 +48,45 @@ def fill(sender: Sender) -> int:
         return taken
 
 
+def assert_it_never_blocks(sender: Sender, *, reader: int, writer: int) -> None:
+    taken = fill(sender)
+    assert os.get_blocking(writer)
+    while taken:
+        taken -= len(os.read(reader, taken))
+    assert sender.send(memoryview(b"again")) == 5
+    assert os.read(reader, 100) == b"again"
+    sender.close()
+    os.fstat(writer)
+
+
 @pytest.mark.parametrize("ends", [pipe, unix_socket, terminal])
 def test_a_full_descriptor_raises_instead_of_blocking_and_keeps_its_mode(ends):
     with ends() as (reader, writer):
-        sender = sender_for(writer)
-        taken = fill(sender)
-        assert os.get_blocking(writer)
-        left = taken
-        while left:
-            left -= len(os.read(reader, left))
-        assert sender.send(memoryview(b"again")) == 5
-        assert os.read(reader, 100) == b"again"
-        sender.close()
-        os.fstat(writer)
+        assert_it_never_blocks(sender_for(writer), reader=reader, writer=writer)
+
+
+def test_a_pipe_that_cannot_be_opened_anew_is_polled():
+    with pipe() as (reader, writer):
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
+        try:
+            sender = sender_for(writer)
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        assert sender.watch_fd == writer
+        assert_it_never_blocks(sender, reader=reader, writer=writer)
 
 
 def test_a_file_takes_everything(tmp_path):
     fd = os.open(tmp_path / "out", os.O_WRONLY | os.O_CREAT)
+    os.write(fd, b"y")
     sender = sender_for(fd)
     data = memoryview(b"x" * 10_000)
     while data:
         data = data[sender.send(data) :]
     sender.close()
     os.close(fd)
-    assert (tmp_path / "out").read_bytes() == b"x" * 10_000
+    assert (tmp_path / "out").read_bytes() == b"y" + b"x" * 10_000
 
 
 def test_a_pipe_that_nobody_reads_any_more_is_a_broken_pipe():

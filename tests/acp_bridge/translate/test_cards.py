@@ -164,3 +164,8 @@ def test_cutting_keeps_both_ends_and_says_how_much_is_gone():
     assert cut("abc", 3) == "abc"
     assert cut("abcdefgh", 4) == "ab\n[… 4 characters left out …]\ngh"
     assert len(cards.cut("x" * (TEXT_LIMIT * 2))) < TEXT_LIMIT + 100
+
+
+def test_a_command_without_a_description_has_no_content():
+    (opened,) = renderer().render(call("bash", '{"command": "ls", "description": ""}'))
+    assert "content" not in opened

@@ -1,0 +1,1 @@
+"""The console script as a real child process."""

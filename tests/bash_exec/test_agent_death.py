@@ -1,0 +1,102 @@
+"""Whatever ends the agent ends its commands, and none of them ever sees a key."""
+
+import base64
+import os
+import sys
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+import pytest
+
+from tests.support.processes import all_ended, is_alive
+
+PROMISE = 3  # seconds; waited for ten times as long
+DRIVER = str(Path(__file__).parents[1] / "support" / "bash_driver.py")
+CHECKOUT = str(Path(__file__).parents[2])
+
+COMMANDS = [
+    "echo $$; exec sleep 300",
+    "sleep 300 & echo $! $$; wait",
+    "sleep 300 & echo $!",
+    "sh -c 'echo $$ >&2; exec sleep 300' | cat | cat",
+    "trap '' TERM; sleep 300 & echo $! $$; sleep 300; sleep 300",
+]
+DETACHED = [
+    "setsid sh -c 'echo $$; exec sleep 300' & wait",
+    "(setsid sh -c 'trap \"\" TERM; echo $$; while :; do sleep 300; done' &); sleep 300",
+    "env -i setsid sh -c 'echo $$; exec /bin/sleep 300' & wait",
+]
+PIDS = {False: 12, True: 8}  # how many of them the commands print
+
+
+@asynccontextmanager
+async def driver(root: Path, *commands: str, portable: bool = False, **variables: str):
+    environment = {**os.environ, "PYTHONPATH": CHECKOUT, **variables}
+    argv = [sys.executable, DRIVER, str(root), "portable" if portable else "", *commands]
+    process = await anyio.open_process(argv, env=environment, stderr=None)
+    try:
+        yield process
+    finally:
+        with anyio.CancelScope(shield=True):
+            if process.returncode is None:
+                process.kill()
+            await process.aclose()
+
+
+async def printed_pids(process, count: int) -> list[int]:
+    text = b""
+    while len(text.split()) < count or not text.endswith(b"\n"):
+        text += await process.stdout.receive()
+    return [int(word) for word in text.split()]
+
+
+@pytest.mark.parametrize("portable", [False, True])
+async def test_a_killed_agent_takes_every_command_with_it(tmp_path, portable):
+    commands = COMMANDS if portable else COMMANDS + DETACHED
+    with anyio.fail_after(60):
+        async with driver(tmp_path, *commands, portable=portable) as process:
+            pids = await printed_pids(process, PIDS[portable] - (0 if portable else 1))
+            process.kill()
+            await process.wait()
+            with anyio.fail_after(10 * PROMISE):
+                await all_ended(pids)
+
+
+@pytest.mark.parametrize("portable", [False, True])
+async def test_the_end_of_the_agents_input_leaves_no_process(tmp_path, portable):
+    commands = COMMANDS if portable else COMMANDS + DETACHED
+    with anyio.fail_after(60):
+        async with driver(tmp_path, *commands, portable=portable) as process:
+            pids = await printed_pids(process, PIDS[portable] - (0 if portable else 1))
+            await process.stdin.aclose()
+            assert await process.wait() == 0
+            assert not any(is_alive(pid) for pid in pids)
+
+
+CANARY = "sk-canary-0123456789"
+LOOKS = [
+    "env; printenv; declare -p; export -p",
+    "cat /proc/self/environ /proc/$$/environ",
+    "cat /proc/$PPID/environ",
+    "cat /proc/$(ps -o ppid= $PPID | tr -d ' ')/environ",
+    "cat /proc/AGENT/environ",
+    f"{sys.executable} -c 'import os; print(os.environ)'",
+]
+
+
+async def test_no_command_sees_a_key(tmp_path):
+    keys = {"DEEPSEEK_API_KEY": CANARY, "KEY_SOURCE_ODD": CANARY[::-1], "COPY": f"Bearer {CANARY[::-1]}"}
+    commands = [f"{{ {look}; }} | base64 -w0; echo; echo HOME=$HOME" for look in LOOKS]
+    with anyio.fail_after(60):
+        async with driver(tmp_path, *commands, **keys) as process:
+            text = b""
+            while text.count(b"HOME=") < len(LOOKS):
+                text += await process.stdout.receive()
+            shown = [base64.b64decode(line).decode() for line in text.split() if not line.startswith(b"HOME=")]
+            await process.stdin.aclose()
+            await process.wait()
+    assert len(shown) == len(LOOKS)
+    assert all("PATH" in look for look in shown)
+    for secret in keys.values():
+        assert not any(secret in look for look in shown)
