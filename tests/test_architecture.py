@@ -46,12 +46,13 @@ FORBIDDEN_WORDS = {"utils", "util", "helpers", "helper", "common", "base", "core
 HEAVY = {"pydantic", "pydantic_core", "structlog", "anyio", "asyncio", "httpx2", "jsonrpc_base"}
 # `except Exception` stands at five walls: peer handler, turn, tool registry, presentation, listener.
 WALLS = {
-    "acp_bridge.rpc.peer",
+    "acp_bridge.rpc.incoming",  # peer handler
+    "acp_bridge.rpc.writer",  # listener: the hook before a write
     "agent_loop.turn",
     "agent_loop.tools.registry",
-    "acp_bridge.translate.v1.cards",
-    "agent_loop.hooks",
-    "agent_loop.session.log",
+    "acp_bridge.translate.v1.cards",  # presentation
+    "agent_loop.hooks",  # listener
+    "bash_exec.tasks",  # listener: the end of a background command
 }
 
 
@@ -161,7 +162,8 @@ def test_the_light_path_imports_nothing_heavy():
             continue
         seen.add(name)
         tree = ast.parse(path.read_text("utf-8"))
-        top = ast.Module([node for node in tree.body if not isinstance(node, ast.FunctionDef | ast.ClassDef)], [])
+        later = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.If  # run later, or TYPE_CHECKING
+        top = ast.Module([node for node in tree.body if not isinstance(node, later)], [])
         for target in imports(top):
             assert target.split(".")[0] not in HEAVY, f"{name} imports {target} before initialize is answered"
             if target.split(".")[0] in HOUSES:

@@ -60,8 +60,7 @@ class Editor:
         self._changed = threading.Condition()
         self._writing = threading.Lock()
         self._methods: dict[int, str] = {}
-        self._process: subprocess.Popen[bytes] | None = None
-        self._reader: threading.Thread | None = None
+        self._running: tuple[subprocess.Popen[bytes], threading.Thread] | None = None
         self._stdin = -1
         self._ended = True
 
@@ -71,7 +70,7 @@ class Editor:
         stdout, child_stdout = os.pipe()
         try:
             with self._stderr.open("ab") as stderr:
-                self._process = subprocess.Popen(
+                process = subprocess.Popen(
                     self._command,
                     cwd=self._cwd,
                     env=self._env,
@@ -88,13 +87,16 @@ class Editor:
             os.close(child_stdin)
             os.close(child_stdout)
         self._ended = False
-        self._reader = threading.Thread(target=self._read, args=(stdout,), name="agent stdout", daemon=True)
-        self._reader.start()
+        reader = threading.Thread(target=self._read, args=(stdout,), name="agent stdout", daemon=True)
+        self._running = (process, reader)
+        reader.start()
 
     def stop(self) -> int:
         """Close stdin, await the exit, return its code. Raises `EditorError` when it does not come."""
         self._close_stdin()
-        process = self._running()
+        if self._running is None:
+            raise EditorError("the agent is not running")
+        process, _reader = self._running
         try:
             process.wait(self._seconds)
         except subprocess.TimeoutExpired as error:
@@ -104,16 +106,16 @@ class Editor:
 
     def kill(self) -> None:
         """End what is alive of the agent and its process group, and await it. Idempotent."""
-        process, self._process = self._process, None
-        if process is None:
+        if self._running is None:
             return
+        process, reader = self._running
+        self._running = None
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         self._close_stdin()
         self.exits.append(process.wait())
         # a child in a session of its own may still hold stdout; its bytes would come too late to count
-        if self._reader is not None:
-            self._reader.join(self._seconds)
+        reader.join(self._seconds)
 
     def request(self, method: str, params: JsonObject) -> int:
         """Send a request; returns its id: 1, 2, … over all processes."""
@@ -164,11 +166,6 @@ class Editor:
             self._changed.wait_for(lambda: len(self.entries) > before, seconds)
             if len(self.entries) > before:
                 raise EditorError(f"expected quiet, got {encode(self.entries[before].frame)[:300]}")
-
-    def _running(self) -> subprocess.Popen[bytes]:
-        if self._process is None:
-            raise EditorError("the agent is not running")
-        return self._process
 
     def _close_stdin(self) -> None:
         descriptor, self._stdin = self._stdin, -1

@@ -126,6 +126,7 @@ class AgentProcess:
     at_eof: bool = False
     _ids: int = 0
     _changed: anyio.Event = field(default_factory=anyio.Event)
+    _reading: anyio.CancelScope = field(default_factory=anyio.CancelScope)
 
     @property
     def pid(self) -> int:
@@ -259,11 +260,14 @@ class AgentProcess:
             os.close(self.to_agent)
             self.to_agent = -1
 
-    def close_stdout(self) -> None:
+    async def close_stdout(self) -> None:
         """Nobody reads any more."""
-        if self.from_agent >= 0:
-            os.close(self.from_agent)
-            self.from_agent = -1
+        self._reading.cancel()
+        with anyio.fail_after(LIMIT):
+            while not self.at_eof:
+                await self._changed.wait()
+        os.close(self.from_agent)
+        self.from_agent = -1
 
     def signal(self, number: int) -> None:
         self.popen.send_signal(number)
@@ -284,6 +288,12 @@ class AgentProcess:
 
     async def read_output(self) -> None:
         """Runs beside the test until the agent's end."""
+        with self._reading:
+            await self._read_lines()
+        self.at_eof = True
+        self._note()
+
+    async def _read_lines(self) -> None:
         rest = b""
         while True:
             await anyio.wait_readable(self.from_agent)
@@ -297,8 +307,6 @@ class AgentProcess:
             self._note()
         if rest and not self.killed:
             self.broken.append(f"stdout ends within a line: {rest[:200]!r}")
-        self.at_eof = True
-        self._note()
 
     async def _take(self, line: bytes) -> None:
         try:
@@ -390,7 +398,8 @@ async def agent(
         if process.popen.poll() is None:
             process.popen.kill()
             process.popen.wait()
-        process.close_stdout()
+        if process.from_agent >= 0:
+            os.close(process.from_agent)
         for pid in home.processes() if sys.exc_info()[0] is not None else ():
             os.kill(pid, signal.SIGKILL)
     await _judge(process, exit_code, code, conversation=conversation)

@@ -13,7 +13,7 @@ import uuid
 
 ROOT = os.environ.get("DSH_SNAPSHOT_SESSIONS_ROOT", ".")
 logs: dict[str, list[dict]] = {}
-state = {"deaf": False, "questions": 0}
+state = {"deaf": False, "questions": 0, "answer": None}
 
 
 def write(frame):
@@ -96,7 +96,8 @@ def prompt(session, text):
         )
         say(session, "asked")
     elif word == "hear":
-        say(session, json.dumps(wait_for(lambda frame: frame.get("id") == 77).get("result")))
+        answer = state["answer"] or wait_for(lambda frame: "method" not in frame)
+        say(session, json.dumps(answer["result"]))
     elif word == "read":
         answer = ask_client("fs/read_text_file", {"sessionId": session, "path": os.path.abspath("x")})
         say(session, json.dumps(answer.get("result") or answer["error"]))
@@ -154,6 +155,8 @@ def handle(frame):
 def main():
     while True:
         frame = read()
+        if "method" not in frame:
+            state["answer"] = frame
         if "id" not in frame or "method" not in frame:
             continue
         try:

@@ -115,7 +115,7 @@ async def test_a_client_that_does_not_read_stops_the_writer_only_and_loses_nothi
         assert not o.writer.congested
 
 
-async def test_drained_waits_for_the_mark_and_not_for_the_end():
+async def test_drained_returns_once_the_backlog_is_below_the_mark():
     async with out() as o:
         await o.writer.drained()
         o.writer.queue(b"x" * 200_000)
@@ -124,7 +124,6 @@ async def test_drained_waits_for_the_mark_and_not_for_the_end():
 
             async def produce():
                 await o.writer.drained()
-                # filled up again at once: who waits longer sees the mark, not this moment
                 assert not o.writer.congested
                 waiting.set()
 

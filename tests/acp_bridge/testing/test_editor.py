@@ -140,7 +140,7 @@ def test_silence_is_told_from_noise(tmp_path):
     with editor_for(tmp_path) as editor:
         editor.expect_quiet(0.01)
         editor.request("initialize", {})
-        with pytest.raises(EditorError, match="expected quiet, got .*protocolVersion"):
+        with pytest.raises(EditorError, match=r"expected quiet, got .*protocolVersion"):
             editor.expect_quiet(30)
 
 

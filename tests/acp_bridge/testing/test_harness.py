@@ -97,7 +97,9 @@ def test_an_agent_that_does_not_exit_is_reported_and_dead(tmp_path):
 
 def test_what_was_no_frame_is_reported_once(tmp_path):
     run = run_scenario(stub_scenario(tmp_path / "s", prompt("garbage")))
-    assert run.failures == ["step 3 (prompt): stdout holds a line that is no JSON object: b'this is a print'"]
+    # seen while the answer is awaited, or at the end
+    (failure,) = run.failures
+    assert failure.endswith("stdout holds a line that is no JSON object: b'this is a print'")
     assert b"this is a print\n" in run.raw
 
 
