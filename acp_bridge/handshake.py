@@ -35,6 +35,7 @@ def greet(read_fd: int, write_fd: int, key_variable: str | None, *, parent_alive
                 return Greeting(buffer, None)
         chunk = os.read(read_fd, _PLAIN_LINE)
         if not chunk:
+            _keep_ended(read_fd)
             return Greeting(buffer, None)
         buffer += chunk
     line, _newline, rest = buffer.partition(b"\n")
@@ -50,6 +51,13 @@ def greet(read_fd: int, write_fd: int, key_variable: str | None, *, parent_alive
         except OSError:
             break  # the client is gone; the peer meets the same end and shuts down in order
     return Greeting(rest, arguments)
+
+
+def _keep_ended(read_fd: int) -> None:
+    """Let the peer meet the same end: after Ctrl-D a terminal would wait for more."""
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, read_fd, inheritable=False)
+    os.close(null)
 
 
 def _plain_initialize(line: bytes) -> tuple[int | str, dict[str, Any]] | None:

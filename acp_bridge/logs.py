@@ -26,12 +26,17 @@ class _PrivateRotatingFile(logging.handlers.RotatingFileHandler):
 
 
 def configure_logs(directory: Path | None, level: str) -> Any:
-    """Set up both outputs and return the logger. `directory` None = stderr only. `level`: a logging level name."""
+    """Set up both outputs and return the logger.
+
+    `directory` None = stderr only. `level`: the name of a logging level; an unknown one is said and read as INFO.
+    """
     handlers: list[logging.Handler] = [logging.StreamHandler(sys.stderr)]
     problem: OSError | None = None
     if directory is not None:
         try:
-            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            # one by one: `parents=True` would give the parents that it makes to everybody
+            for path in (*reversed(directory.parents), directory):
+                path.mkdir(mode=0o700, exist_ok=True)
             handlers.append(
                 _PrivateRotatingFile(directory / "agent.log", maxBytes=_MAX_BYTES, backupCount=_KEPT, encoding="utf-8")
             )
@@ -39,7 +44,8 @@ def configure_logs(directory: Path | None, level: str) -> Any:
             problem = error
     root = logging.getLogger()
     root.handlers[:] = handlers
-    root.setLevel(level)
+    levels = logging.getLevelNamesMapping()
+    root.setLevel(levels.get(level, logging.INFO))
     structlog.configure(
         processors=[
             structlog.stdlib.add_log_level,
@@ -52,6 +58,8 @@ def configure_logs(directory: Path | None, level: str) -> Any:
         cache_logger_on_first_use=False,
     )
     log = structlog.stdlib.get_logger("dsh-acp-agent")
+    if level not in levels:
+        log.warning("unknown log level", level=level, known=", ".join(levels))
     if problem is not None:
         log.warning("no log file", directory=str(directory), error=str(problem))
     return log

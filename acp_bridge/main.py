@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 REPLAY_FAILED = 3
 """Exit code at EOF when a replay met a call that was not recorded (snapshots.md §5)."""
+STOPPING = (signal.SIGTERM, signal.SIGINT)
+"""Signals that end it in order: the editor's, and a person's Ctrl-C."""
 SHUTDOWN_SECONDS = 4.5
 PARENT_POLL_SECONDS = 2.0
 
@@ -57,7 +59,8 @@ def main() -> NoReturn:
     names = {*key_variables(raw.table), *filter(is_secret_name, os.environ)}
     environment = {**os.environ, **wipe_environment(names)}
     key_variable = chosen_key_variable(raw.table, flags, environment)
-    signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(0))
+    for number in STOPPING:
+        signal.signal(number, lambda _number, _frame: sys.exit(0))
     greeting = greet(*stdio, key_variable, parent_alive=lambda: os.getppid() == parent)
     sys.exit(run(flags, raw, environment, stdio, greeting, parent))
 
@@ -229,7 +232,7 @@ async def _serve(start: "Start") -> int:  # noqa: C901 - the closures are the wi
         connection = Connection(bridge, credential, start.problem)
         if start.greeting.initialize_params is not None:
             connection.accept(start.greeting.initialize_params)
-        tasks.start_soon(_stop_on_sigterm, peer.stop)
+        tasks.start_soon(_stop_on_signal, peer.stop)
         tasks.start_soon(_stop_on_parent_death, start.parent, peer.stop)
 
         async def end() -> None:
@@ -276,10 +279,10 @@ def _provider(settings: "Settings") -> "tuple[ProviderProfile, ModelProfile]":
     return provider, model
 
 
-async def _stop_on_sigterm(stop: Callable[[], None]) -> None:
+async def _stop_on_signal(stop: Callable[[], None]) -> None:
     import anyio
 
-    with anyio.open_signal_receiver(signal.SIGTERM) as signals:
+    with anyio.open_signal_receiver(*STOPPING) as signals:
         async for _number in signals:
             stop()
 

@@ -6,7 +6,7 @@ the place in it and what is wanted there; it is met when a session is wanted, ne
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 import platformdirs
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, SecretStr, ValidationError
@@ -70,10 +70,10 @@ class Config(_Table):
 class Snapshot(BaseModel):
     """The `DSH_SNAPSHOT*` variables (snapshots.md §3)."""
 
-    mode: Literal["replay", "record"]
-    file: Path
-    override: Path | None = None
-    report: Path | None = None
+    mode: Literal["replay", "record"] = Field(validation_alias="DSH_SNAPSHOT")
+    file: Path = Field(validation_alias="DSH_SNAPSHOT_FILE")
+    override: Path | None = Field(None, validation_alias="DSH_SNAPSHOT_OVERRIDE")
+    report: Path | None = Field(None, validation_alias="DSH_SNAPSHOT_REPORT")
 
 
 class Settings(BaseModel):
@@ -83,7 +83,8 @@ class Settings(BaseModel):
     provider: str
     model: str | None
     deepseek_url: str | None
-    permission_mode: PermissionMode
+    # of its sources only the variable has not been checked before: it is what an error must name
+    permission_mode: PermissionMode = Field(validation_alias="DSH_PERMISSION_MODE")
     sessions_root: Path
     spill_root: Path
     snapshot: Snapshot | None
@@ -110,7 +111,7 @@ def load_settings(raw: RawConfig, flags: Flags, environment: Mapping[str, str]) 
             "provider": provider,
             "model": model,
             "deepseek_url": environment.get("DEEPSEEK_BASE_URL") or own.base_url,
-            "permission_mode": flags.permission_mode
+            "DSH_PERMISSION_MODE": flags.permission_mode
             or environment.get("DSH_PERMISSION_MODE")
             or config.permission.mode,
             "sessions_root": _absolute(
@@ -119,7 +120,7 @@ def load_settings(raw: RawConfig, flags: Flags, environment: Mapping[str, str]) 
             "spill_root": state / "spill",
             "snapshot": _snapshot(environment),
         },
-        "settings",
+        "environment",
     )
 
 
@@ -127,11 +128,9 @@ def _absolute(path: str | Path) -> Path:
     return Path(path).expanduser().absolute()
 
 
-def _snapshot(environment: Mapping[str, str]) -> dict[str, Any] | None:
-    if not (mode := environment.get("DSH_SNAPSHOT")):
-        return None
-    names = {"file": "DSH_SNAPSHOT_FILE", "override": "DSH_SNAPSHOT_OVERRIDE", "report": "DSH_SNAPSHOT_REPORT"}
-    return {"mode": mode, **{field: environment.get(name) or None for field, name in names.items()}}
+def _snapshot(environment: Mapping[str, str]) -> dict[str, str] | None:
+    set_ones = {name: value for name, value in environment.items() if name.startswith("DSH_SNAPSHOT") and value}
+    return set_ones if "DSH_SNAPSHOT" in set_ones else None
 
 
 def _parse(model: type[_Model], value: object, where: str) -> _Model:

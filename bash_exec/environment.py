@@ -33,30 +33,35 @@ def is_secret_name(name: str) -> bool:
     return upper not in KEPT and any(word in upper for word in SECRET_WORDS)
 
 
-def secret_names(parent: Mapping[str, str], *, key_sources: Iterable[str] = ()) -> list[str]:
-    """The names of `parent` that `wipe_environment` should forget: secret by name, or a configured key source."""
+def secret_names(
+    parent: Mapping[str, str], *, key_sources: Iterable[str] = (), allow: Iterable[str] = (), keys: Iterable[str] = ()
+) -> list[str]:
+    """The names of `parent` that no command may see and that `wipe_environment` should forget.
+
+    Those that say so by themselves, less those of the `allow` list; `key_sources` (variable names of configured keys)
+    always, and every variable whose value contains one of their values or one of `keys` (keys from elsewhere).
+    """
     sources = set(key_sources)
-    return [name for name in parent if name in sources or is_secret_name(name)]
+    allowed = set(allow)
+    values = [value for value in (*keys, *(parent.get(name, "") for name in sources)) if len(value) >= _SHORTEST_SECRET]
+    return [
+        name
+        for name, value in parent.items()
+        if name in sources
+        or (name not in allowed and is_secret_name(name))
+        or any(secret in value for secret in values)
+    ]
 
 
 def scrub_environment(
     parent: Mapping[str, str], *, key_sources: Iterable[str] = (), allow: Iterable[str] = (), keys: Iterable[str] = ()
 ) -> dict[str, str]:
-    """The environment of commands: `parent` without secrets, with the additions that keep programs from prompting.
+    """The environment of commands: `parent` less its `secret_names`, with what keeps programs from prompting.
 
-    `allow` adds names back that only their pattern removed. `key_sources` (variable names of configured keys) always
-    go, and so does every variable whose value contains one of their values or one of `keys` (keys from elsewhere).
+    Take the whole `parent` (as it was before `wipe_environment`), or copies of a wiped key stay unknown.
     """
-    sources = set(key_sources)
-    allowed = set(allow)
-    values = [value for value in (*keys, *(parent.get(name, "") for name in sources)) if len(value) >= _SHORTEST_SECRET]
-    kept = {
-        name: value
-        for name, value in parent.items()
-        if name not in sources
-        and (name in allowed or not is_secret_name(name))
-        and not any(secret in value for secret in values)
-    }
+    hidden = set(secret_names(parent, key_sources=key_sources, allow=allow, keys=keys))
+    kept = {name: value for name, value in parent.items() if name not in hidden}
     kept.update(ADDITIONS)
     if "GIT_SSH" not in kept:
         kept.setdefault("GIT_SSH_COMMAND", _SSH_BATCH)

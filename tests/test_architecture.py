@@ -115,7 +115,10 @@ def violations(name: str, source: str) -> list[str]:
             f"{name}:{node.lineno} catches Exception: only the five walls do"
             for node in ast.walk(tree)
             if isinstance(node, ast.ExceptHandler)
-            and (node.type is None or (isinstance(node.type, ast.Name) and node.type.id in {"Exception", "BaseException"}))
+            and (
+                node.type is None
+                or (isinstance(node.type, ast.Name) and node.type.id in {"Exception", "BaseException"})
+            )
             and not any(isinstance(inner, ast.Raise) and inner.exc is None for inner in ast.walk(node))
         )
     return found

@@ -15,9 +15,11 @@ WINDOW = 10.0
 class WireLog(Protocol):
     """The part of a structlog logger that the wire needs."""
 
-    def debug(self, event: str, **details: Any) -> Any: ...
+    def debug(self, event: str, **details: Any) -> Any:
+        """Log for those who look closely."""
 
-    def warning(self, event: str, **details: Any) -> Any: ...
+    def warning(self, event: str, **details: Any) -> Any:
+        """Log for everybody."""
 
 
 class BoundedLog:

@@ -6,6 +6,7 @@ its end; what a handler raises never leaves here.
 """
 
 import asyncio
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -32,17 +33,17 @@ CANCEL_REQUEST = "$/cancel_request"
 class Dispatcher(Protocol):
     """What the connection is served with."""
 
+    @abstractmethod
     def is_notification(self, method: str) -> bool:
         """Whether `method` is a notification that it knows; sent with an id, it is acted upon and answered `{}`."""
-        ...
 
+    @abstractmethod
     async def request(self, method: str, params: dict[str, Any], call: Call) -> dict[str, Any]:
         """Handle a request. Raises `RpcError`; anything else is a bug and answered −32603."""
-        ...
 
+    @abstractmethod
     def notification(self, method: str, params: dict[str, Any]) -> None:
         """Act upon a notification; unknown ones are ignored. What it raises is logged, never answered."""
-        ...
 
 
 class IncomingRequests:

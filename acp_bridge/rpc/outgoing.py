@@ -7,6 +7,7 @@ finds nobody (contract acp.md §1).
 
 import asyncio
 import itertools
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any, Protocol, cast
 
@@ -19,9 +20,13 @@ class Abort(Protocol):
     """The part of an abort signal that a request needs."""
 
     @property
-    def aborted(self) -> bool: ...
+    @abstractmethod
+    def aborted(self) -> bool:
+        """Whether it has happened."""
 
-    def on_abort(self, callback: Callable[[], None], /) -> Callable[[], None]: ...
+    @abstractmethod
+    def on_abort(self, callback: Callable[[], None], /) -> Callable[[], None]:
+        """Call `callback` once when it happens; returns a remover."""
 
 
 class OutgoingRequests:

@@ -26,7 +26,8 @@ def main(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     parser.add_argument("action", choices=["check", "record", "accept"])
     parser.add_argument("names", nargs="*", metavar="NAME", help="scenarios; all of them when none is named")
     parser.add_argument("--root", type=Path, default=Path("snapshots"), help="folder of scenarios.toml")
-    given = parser.parse_args(argv)
+    # options may stand between the names, too
+    given = parser.parse_intermixed_args(argv)
     try:
         scenarios = load_scenarios(given.root)
         chosen = [scenario for scenario in scenarios if scenario.name in given.names or not given.names]

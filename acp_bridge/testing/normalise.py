@@ -89,7 +89,8 @@ def normalise_transcript(frames: Iterable[JsonObject], masks: Masks) -> list[Jso
 
     The ids of its responses are the editor's, who numbers its requests 1, 2, …: they are that sequence already.
     """
-    return join_terminal_output(_renumber([masks.value(frame) for frame in frames]))
+    # joined first: a path may be cut in two
+    return _renumber([masks.value(frame) for frame in join_terminal_output(frames)])
 
 
 def _renumber(frames: list[JsonObject]) -> list[JsonObject]:
@@ -112,7 +113,7 @@ def _renumber(frames: list[JsonObject]) -> list[JsonObject]:
     return output
 
 
-def join_terminal_output(frames: list[JsonObject]) -> list[JsonObject]:
+def join_terminal_output(frames: Iterable[JsonObject]) -> list[JsonObject]:
     """Moves the bytes of a terminal into the frame that tells its exit: where they were cut is a matter of timing."""
     held: dict[str, tuple[JsonObject, str]] = {}
     output: list[JsonObject] = []
@@ -130,7 +131,13 @@ def join_terminal_output(frames: list[JsonObject]) -> list[JsonObject]:
             output.append(frame)
         elif update.keys() != {"sessionUpdate", "toolCallId", "_meta"} or len(meta) > 1:
             output.append(_with_output(frame, None))
-    return output + [_with_output(frame, data) for frame, data in held.values()]
+    return output + [_output_alone(frame, data) for frame, data in held.values()]
+
+
+def _output_alone(frame: JsonObject, data: str) -> JsonObject:
+    kept = {key: value for key, value in update_of(frame).items() if key in {"sessionUpdate", "toolCallId", "_meta"}}
+    kept["_meta"] = {"terminal_output": kept["_meta"]["terminal_output"]}
+    return _with_output({**frame, "params": {**frame["params"], "update": kept}}, data)
 
 
 def _with_output(frame: JsonObject, data: str | None) -> JsonObject:

@@ -27,7 +27,7 @@ DETACHED = [
     "(setsid sh -c 'trap \"\" TERM; echo $$; while :; do sleep 300; done' &); sleep 300",
     "env -i setsid sh -c 'echo $$; exec /bin/sleep 300' & wait",
 ]
-PIDS = {False: 12, True: 8}  # how many of them the commands print
+PIDS = {False: 10, True: 7}  # how many of them the commands print
 
 
 @asynccontextmanager
@@ -56,7 +56,7 @@ async def test_a_killed_agent_takes_every_command_with_it(tmp_path, portable):
     commands = COMMANDS if portable else COMMANDS + DETACHED
     with anyio.fail_after(60):
         async with driver(tmp_path, *commands, portable=portable) as process:
-            pids = await printed_pids(process, PIDS[portable] - (0 if portable else 1))
+            pids = await printed_pids(process, PIDS[portable])
             process.kill()
             await process.wait()
             with anyio.fail_after(10 * PROMISE):
@@ -68,7 +68,7 @@ async def test_the_end_of_the_agents_input_leaves_no_process(tmp_path, portable)
     commands = COMMANDS if portable else COMMANDS + DETACHED
     with anyio.fail_after(60):
         async with driver(tmp_path, *commands, portable=portable) as process:
-            pids = await printed_pids(process, PIDS[portable] - (0 if portable else 1))
+            pids = await printed_pids(process, PIDS[portable])
             await process.stdin.aclose()
             assert await process.wait() == 0
             assert not any(is_alive(pid) for pid in pids)
@@ -87,13 +87,13 @@ LOOKS = [
 
 async def test_no_command_sees_a_key(tmp_path):
     keys = {"DEEPSEEK_API_KEY": CANARY, "KEY_SOURCE_ODD": CANARY[::-1], "COPY": f"Bearer {CANARY[::-1]}"}
-    commands = [f"{{ {look}; }} | base64 -w0; echo; echo HOME=$HOME" for look in LOOKS]
+    command = "; ".join(f"{{ {look}; }} 2>&1 | base64 -w0; echo" for look in LOOKS)
     with anyio.fail_after(60):
-        async with driver(tmp_path, *commands, **keys) as process:
+        async with driver(tmp_path, f"{command}; echo end", **keys) as process:
             text = b""
-            while text.count(b"HOME=") < len(LOOKS):
+            while not text.endswith(b"\nend\n"):
                 text += await process.stdout.receive()
-            shown = [base64.b64decode(line).decode() for line in text.split() if not line.startswith(b"HOME=")]
+            shown = [base64.b64decode(line).decode() for line in text.split()[:-1]]
             await process.stdin.aclose()
             await process.wait()
     assert len(shown) == len(LOOKS)

@@ -56,6 +56,7 @@ def test_ssh_runs_in_batch_mode_unless_the_user_has_a_command_of_their_own():
 
 def test_secret_names_are_those_by_pattern_and_the_key_sources():
     assert secret_names({"A_KEY": "1", "LLM": "2", "PATH": "3"}, key_sources=["LLM"]) == ["A_KEY", "LLM"]
+    assert secret_names({"A_KEY": "1", "X": "my sk-123456789"}, allow=["A_KEY"], keys=["sk-123456789"]) == ["X"]
 
 
 WIPE = """

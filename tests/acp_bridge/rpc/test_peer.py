@@ -398,23 +398,6 @@ async def test_an_answer_before_the_abort_in_one_piece_is_the_answer():
         await client.assert_quiet()
 
 
-async def test_an_answer_in_the_tick_of_the_cancellation_asks_for_nothing_more():
-    async with wire() as client:
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(client.peer.request, "ask", {})
-            request_id = (await client.frame())["id"]
-            client.dispatcher.listeners["cancel"] = lambda _params: None
-
-            async def stop(_params, _call):
-                tasks.cancel_scope.cancel()
-                return {}
-
-            client.dispatcher.handlers["stop"] = stop
-            await client.send({"id": 1, "method": "stop"})
-            assert (await client.frame())["method"] == "$/cancel_request"
-            assert request_id == 1
-
-
 async def test_params_that_json_cannot_say_are_the_callers_error():
     async with wire() as client:
         with pytest.raises(ValueError, match="serialize"):

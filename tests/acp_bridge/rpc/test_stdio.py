@@ -18,8 +18,10 @@ os.write(stdio.write_fd, b"frame " + os.read(stdio.read_fd, 100))
 
 LIGHT = """
 import sys
+before = set(sys.modules)
 import acp_bridge.rpc.framing, acp_bridge.rpc.stdio, acp_bridge.rpc.codes
-assert not {"anyio", "asyncio", "pydantic", "pydantic_core", "structlog", "jsonrpc_base", "json"} & set(sys.modules)
+heavy = {"anyio", "asyncio", "dataclasses", "pydantic", "pydantic_core", "structlog", "jsonrpc_base", "json"}
+assert not heavy & (set(sys.modules) - before)
 """
 
 CLOSED = """

@@ -104,7 +104,7 @@ def test_a_turn_is_cancelled_once_a_file_appears(tmp_path):
 def test_a_file_that_never_appears_fails_the_run(tmp_path):
     answered = play(tmp_path, {"op": "promptAndCancel", "text": "say x", "waitForFile": "started"})
     assert "started did not appear while the prompt ran" in answered.failures[0]
-    running = play(tmp_path, {"op": "promptAndCancel", "text": "hang", "waitForFile": "started"}, seconds=1)
+    running = play(tmp_path, {"op": "promptAndCancel", "text": "hang", "waitForFile": "started"}, seconds=4)
     assert "started did not appear while the prompt ran" in running.failures[0]
 
 
@@ -166,7 +166,7 @@ def test_sessions_are_listed_resumed_and_the_clock_is_moved(tmp_path):
     assert (listed["method"], listed["params"]["cwd"][0]) == ("session/list", "/")
     assert (advanced["method"], advanced["params"]) == ("_dsh/clock/advance", {"ms": 5})
     assert loaded["method"] == "session/load"
-    resumed = play(tmp_path, {"op": "resumeSession"}, seconds=1)
+    resumed = play(tmp_path, {"op": "resumeSession"}, seconds=4)
     assert "step 3 (resumeSession): no update" in resumed.failures[0]  # the stub settles only what it loads
 
 

@@ -1,0 +1,3 @@
+import sys
+
+print(f"Helo, {sys.argv[1]}!", flush=True)
