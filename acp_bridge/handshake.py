@@ -8,12 +8,13 @@ import json
 import os
 import select
 from collections.abc import Callable
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, Never, cast
 
 from acp_bridge.methods.v1.initialize import initialize_result, version_problem
 
 _POLL_SECONDS = 2.0
 _PLAIN_LINE = 64 * 1024
+_PLAIN_DEPTH = 100
 
 
 class Greeting(NamedTuple):
@@ -53,6 +54,10 @@ def greet(read_fd: int, write_fd: int, key_variable: str | None, *, parent_alive
     return Greeting(rest, arguments)
 
 
+def _refuse_constant(name: str) -> Never:
+    raise ValueError(f"{name} is no JSON number")
+
+
 def _keep_ended(read_fd: int) -> None:
     """Let the peer meet the same end: after Ctrl-D a terminal would wait for more."""
     null = os.open(os.devnull, os.O_RDONLY)
@@ -61,8 +66,10 @@ def _keep_ended(read_fd: int) -> None:
 
 
 def _plain_initialize(line: bytes) -> tuple[int | str, dict[str, Any]] | None:
+    if line.count(b"{") + line.count(b"[") > _PLAIN_DEPTH:
+        return None
     try:
-        loaded: object = json.loads(line.decode("ascii"))
+        loaded: object = json.loads(line.decode("ascii"), parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
         return None
     if not isinstance(loaded, dict):

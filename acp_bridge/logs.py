@@ -59,7 +59,7 @@ def configure_logs(directory: Path | None, level: str) -> Any:
     )
     log = structlog.stdlib.get_logger("dsh-acp-agent")
     if level not in levels:
-        log.warning("unknown log level", level=level, known=", ".join(levels))
+        log.warning("unknown log level", wanted=level, known=", ".join(levels))
     if problem is not None:
         log.warning("no log file", directory=str(directory), error=str(problem))
     return log

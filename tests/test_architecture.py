@@ -89,11 +89,11 @@ def violations(name: str, source: str) -> list[str]:
     """Every sentence of the plan that `source`, standing at `name`, breaks."""
     tree = ast.parse(source)
     found: list[str] = []
-    house = name.split(".")[0]
+    house, _, _ = name.partition(".")
     plan = {"agent_loop": AGENT_LOOP, "acp_bridge": ACP_BRIDGE}.get(house)
     testing = under(name, "acp_bridge.testing")
     for target in sorted(set(imports(tree))):
-        target_house = target.split(".")[0]
+        target_house, _, _ = target.partition(".")
         for library, importer in CONFINED.items():
             if under(target, library) and name != importer:
                 found.append(f"{name} imports {target}: only {importer} may")
@@ -103,9 +103,11 @@ def violations(name: str, source: str) -> list[str]:
             found.append(f"{name} imports {target}: imports go down only")
         if testing and not under(target, "acp_bridge.testing") and target != "acp_bridge":
             found.append(f"{name} imports {target}: the test kit imports nothing of the product")
-        for locked in LOCKED:
-            if under(target, locked) and not under(name, locked) and name != "acp_bridge.main":
-                found.append(f"{name} imports {target}: only acp_bridge.main names concrete parts")
+        found.extend(
+            f"{name} imports {target}: only acp_bridge.main names concrete parts"
+            for locked in LOCKED
+            if under(target, locked) and not under(name, locked) and name != "acp_bridge.main"
+        )
         if plan and target_house == house and not testing:
             here, there = room_of(name, plan), room_of(target, plan)
             if here and there and here != there and there[0] <= here[0]:

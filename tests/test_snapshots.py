@@ -1,5 +1,8 @@
 """The snapshot tier: every scenario replays to its transcript and to its log, and the folders are as they must be."""
 
+import json
+import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -58,3 +61,39 @@ def test_every_recorded_call_has_its_fingerprint():
             headers = [row["data"] for row in records if row["type"] == "request/header"]
             assert [(header["turn"], header["step"]) for header in headers] == steps, path
             assert all(len(header["fingerprint"]) == 64 for header in headers), path
+
+
+def changed_copy(tmp_path: Path, *steps: JsonObject) -> Scenario:
+    """`text-turn`, with other steps after the session was opened."""
+    (scenario,) = [scenario for scenario in SCENARIOS if scenario.name == "text-turn"]
+    copy = replace(scenario, directory=tmp_path / scenario.name)
+    shutil.copytree(scenario.directory, copy.directory)
+    opening = [{"op": "initialize"}, {"op": "newSession"}]
+    (copy.directory / "input.json").write_text(json.dumps({"steps": [*opening, *steps]}))
+    return copy
+
+
+def test_another_prompt_than_the_recorded_one_is_a_mismatch_and_an_exit_code(tmp_path):
+    scenario = changed_copy(tmp_path, {"op": "promptExpectError", "text": "Something else."})
+    run = run_scenario(scenario, command=agent_command())
+    assert run.failures == ["the agent exited with 3"]
+    message = run.transcript[-1]["error"]["message"]
+    assert "the request of session 1 turn 1 step 1 is not the recorded one" in message
+    assert 'first difference at messages[0].content[0].text: recorded "In one sentence' in message
+    assert 'now "Something else."' in message
+
+
+def test_a_prompt_too_many_is_an_overrun_and_an_exit_code(tmp_path):
+    recorded = json.loads((ROOT / "text-turn" / "input.json").read_text())["steps"][-1]
+    scenario = changed_copy(tmp_path, recorded, {"op": "promptExpectError", "text": "And more."})
+    run = run_scenario(scenario, command=agent_command())
+    assert run.failures == ["the agent exited with 3"]
+    assert "expected no further call, found turn 2 step 1" in run.transcript[-1]["error"]["message"]
+
+
+def test_a_replay_without_a_recording_asks_for_one(tmp_path):
+    scenario = changed_copy(tmp_path)
+    scenario.fixture.unlink()
+    run = run_scenario(scenario, command=agent_command())
+    assert run.failures
+    assert "there is no recording here; record first (bin/record NAME)" in run.stderr

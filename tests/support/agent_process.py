@@ -4,6 +4,7 @@ Enter `agent` in the body of a test. What is checked when it is left: the exit c
 that every line of stdout is a frame that the official referee accepts, and that no process of this home is left.
 """
 
+import fcntl
 import json
 import os
 import signal
@@ -124,7 +125,7 @@ class AgentProcess:
     broken: list[str] = field(default_factory=list)
     killed: bool = False
     at_eof: bool = False
-    _ids: int = 0
+    _ids: int = 1000
     _changed: anyio.Event = field(default_factory=anyio.Event)
     _reading: anyio.CancelScope = field(default_factory=anyio.CancelScope)
 
@@ -177,6 +178,13 @@ class AgentProcess:
 
     async def notify(self, method: str, **params: Any) -> None:
         await self.send({"method": method, "params": params})
+
+    async def fill_stdin(self) -> None:
+        """Write a beginning of a line and return when the agent has read it: it is up, and waits for the rest."""
+        size = fcntl.fcntl(self.to_agent, fcntl.F_SETPIPE_SZ, 4096)
+        await self.send_raw(b" " * size)
+        with anyio.fail_after(LIMIT):
+            await anyio.wait_writable(self.to_agent)
 
     # reading
 
@@ -260,12 +268,16 @@ class AgentProcess:
             os.close(self.to_agent)
             self.to_agent = -1
 
-    async def close_stdout(self) -> None:
-        """Nobody reads any more."""
+    async def stop_reading(self) -> None:
+        """From now on what the agent writes stays in the pipe."""
         self._reading.cancel()
         with anyio.fail_after(LIMIT):
             while not self.at_eof:
                 await self._changed.wait()
+
+    async def close_stdout(self) -> None:
+        """Nobody can read any more."""
+        await self.stop_reading()
         os.close(self.from_agent)
         self.from_agent = -1
 
@@ -391,8 +403,11 @@ async def agent(
             exit_code = await process.exited()
             tasks.cancel_scope.cancel()
     except BaseException as error:
+        # the test failed, not its task group: show that failure
+        while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+            error = error.exceptions[0]
         error.add_note(f"agent stderr: {process.stderr[-4000:]}")
-        raise
+        raise error from None
     finally:
         process.close_stdin()
         if process.popen.poll() is None:

@@ -156,3 +156,9 @@ def test_only_session_updates_have_an_update():
     assert update_of({"method": "x", "params": {"update": {"a": 1}}}) == {}
     assert update_of({"method": "session/update", "params": None}) == {}
     assert update_of({"method": "session/update", "params": {"update": 3}}) == {}
+
+
+def test_a_path_that_was_cut_in_two_is_masked():
+    frames = [output_of("t", "see /w/d"), output_of("t", "ir/x"), exit_of("t")]
+    (joined,) = normalise_transcript(frames, masks())
+    assert update_of(joined)["_meta"]["terminal_output"]["data"] == "see {{cwd}}/x"
