@@ -37,7 +37,7 @@ class CommandServer:
         self._keepers: set[int] = set()
         self._ladder: KillLadder | None = None
         self._due: float | None = None
-        self._agent_lost = False
+        self._leave_at: float | None = None  # set when the agent is gone
 
     def run(self) -> None:
         """Serve until the lifeline has closed and nothing is left, or what is left cannot be killed."""
@@ -46,17 +46,22 @@ class CommandServer:
         poller = select.poll()
         poller.register(self._wake, select.POLLIN)
         poller.register(self._lifeline, select.POLLIN)
-        while self._reap() or not self._agent_lost:
-            if not self._climb() and self._agent_lost:
+        while self._reap() or self._leave_at is None:
+            if self._leave_at is not None and time.monotonic() >= self._leave_at:
+                self._kill_all()
                 return
-            timeout = None if self._due is None else max(0, round((self._due - time.monotonic()) * 1000))
-            for descriptor, _event in poller.poll(timeout):
+            self._climb()
+            for descriptor, _event in poller.poll(self._timeout_ms()):
                 if descriptor == self._wake:
                     os.read(descriptor, 4096)
                 elif not self._receive():
                     poller.unregister(self._lifeline)
-                    self._agent_lost = True
-                    self._start_ladder(self._orphan_grace + _KEEPERS_FIRST)
+                    self._leave_at = time.monotonic() + self._orphan_grace + _KEEPERS_FIRST
+                    self._start_ladder(self._orphan_grace)
+
+    def _timeout_ms(self) -> int | None:
+        times = [moment for moment in (self._due, self._leave_at) if moment is not None]
+        return max(0, round((min(times) - time.monotonic()) * 1000)) if times else None
 
     def _receive(self) -> bool:
         """Take what has arrived and start what is whole; False when the agent is gone."""
@@ -107,23 +112,28 @@ class CommandServer:
                 return True
             if pid in self._keepers:
                 self._keepers.remove(pid)
-                if status and not self._agent_lost:
+                if status and self._leave_at is None:
                     self._start_ladder(self._grace)
 
-    def _targets(self) -> list[Process]:
-        return members(self._read_table(), below=os.getpid(), without=() if self._agent_lost else self._keepers)
+    def _orphans(self) -> list[Process]:
+        return members(self._read_table(), below=os.getpid(), without=self._keepers)
 
     def _start_ladder(self, grace: float) -> None:
         self._due = time.monotonic()
-        self._ladder = KillLadder(self._targets, group=0, grace=grace, now=self._due)
+        self._ladder = KillLadder(self._orphans, group=0, grace=grace, now=self._due)
 
-    def _climb(self) -> bool:
-        """Do what the ladder has due; False when none is running any more."""
+    def _climb(self) -> None:
+        """Do what the ladder has due."""
         if self._ladder is not None and self._due is not None and time.monotonic() >= self._due:
             self._due = self._ladder.advance(time.monotonic())
-            if self._due is None:
-                self._ladder = None
-        return self._ladder is not None
+
+    def _kill_all(self) -> None:
+        """The keepers have had their time: kill them and everything below."""
+        ladder = KillLadder(
+            lambda: members(self._read_table(), below=os.getpid()), group=0, grace=0, now=time.monotonic()
+        )
+        while (due := ladder.advance(time.monotonic())) is not None:
+            time.sleep(max(0, due - time.monotonic()))
 
 
 def main(arguments: list[str]) -> None:

@@ -136,8 +136,8 @@ class ToolDispatch:
         return group
 
     def _question(self, call: _Call) -> _Question | None:
-        """What the policy wants to ask; a call that has nothing to run (no such tool, unreadable) needs no leave."""
-        if call.tool is None or isinstance(call.ready, str):
+        """What the policy wants to ask; a call that cannot run (no such tool, wrong arguments) needs no leave."""
+        if call.tool is None or isinstance(call.ready, str) or self._tools.refusal(call.ready, self._session.id):
             return None
         verdict = self._policy.evaluate(self._session.id, call.tool, call.ready, self._cwd)
         return _Question(call.tool, call.ready, verdict) if isinstance(verdict, Ask) else None

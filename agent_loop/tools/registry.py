@@ -66,22 +66,27 @@ class ToolRegistry:
             code = error.code if isinstance(error, HarnessError) else "TOOL_FAILED"
             return ToolOutcome.failed(str(error) or type(error).__name__, name=type(error).__name__, code=code)
 
-    async def _run(self, call: ToolCall, context: ToolContext, agent: str) -> ToolOutcome:
+    def refusal(self, call: ToolCall, agent: str) -> ToolOutcome | None:
+        """Why `call` cannot run (`UNKNOWN_TOOL`, `INVALID_ARGS`); None when it can."""
         found = self._find(call.name, agent)
         if found is None:
             names = ", ".join(row["name"] for row in self.schemas(agent)) or "none"
             return ToolOutcome.failed(
                 f"there is no tool {call.name!r}; available: {names}", name="UnknownToolError", code="UNKNOWN_TOOL"
             )
-        tool, spec = found
-        violations = validate_args(spec, call.arguments)
-        if violations:
+        if violations := validate_args(found[1], call.arguments):
             return ToolOutcome.failed(
                 f"invalid arguments for {call.name}: {'; '.join(violations)}",
                 name="InvalidArgumentsError",
                 code="INVALID_ARGS",
             )
-        return await tool.run(call.arguments, context)
+        return None
+
+    async def _run(self, call: ToolCall, context: ToolContext, agent: str) -> ToolOutcome:
+        return self.refusal(call, agent) or await self._tool(call.name, agent).run(call.arguments, context)
+
+    def _tool(self, name: str, agent: str) -> Tool:
+        return (self._tools.get((None, name)) or self._tools[agent, name])[0]
 
     def _find(self, name: str, agent: str) -> tuple[Tool, SchemaSpec] | None:
         return self._tools.get((None, name)) or self._tools.get((agent, name))

@@ -56,13 +56,15 @@ async def test_a_call_that_is_not_allowed_does_not_run_and_the_model_is_told(dec
 
 async def test_nobody_is_asked_about_a_call_that_cannot_run():
     policy = ScriptedPolicy()
-    async with agent_world(calls(("a", "missing", {}), ("b", "echo", "{half")), says("oh"), policy=policy) as world:
+    wrong = calls(("a", "missing", {}), ("b", "echo", "{half"), ("c", "echo", {"value": 7}))
+    async with agent_world(wrong, says("oh"), policy=policy) as world:
         world.tools.register(ScriptedTool())
         agent = world.agent()
         await world.prompt(agent)
         assert policy.evaluated == []
         assert [result["error"]["code"] for result in world.of(agent, "tool/result")] == [
             "UNKNOWN_TOOL",
+            "INVALID_ARGS",
             "INVALID_ARGS",
         ]
         # the raw text is kept
