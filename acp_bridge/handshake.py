@@ -50,7 +50,8 @@ def greet(read_fd: int, write_fd: int, key_variable: str | None, *, parent_alive
         try:
             frame = frame[os.write(write_fd, frame) :]
         except OSError:
-            break  # the client is gone; the peer meets the same end and shuts down in order
+            _keep_ended(read_fd)  # nobody reads any more: that is an end like any other
+            break
     return Greeting(rest, arguments)
 
 
@@ -59,7 +60,7 @@ def _refuse_constant(name: str) -> Never:
 
 
 def _keep_ended(read_fd: int) -> None:
-    """Let the peer meet the same end: after Ctrl-D a terminal would wait for more."""
+    """Let the peer meet the end at once and for good: after Ctrl-D a terminal would wait for more."""
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, read_fd, inheritable=False)
     os.close(null)

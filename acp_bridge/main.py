@@ -27,6 +27,8 @@ REPLAY_FAILED = 3
 """Exit code at EOF when a replay met a call that was not recorded (snapshots.md §5)."""
 STOPPING = (signal.SIGTERM, signal.SIGINT)
 """Signals that end it in order: the editor's, and a person's Ctrl-C."""
+REPLAY_UNUSABLE = 2
+"""Exit code when there is nothing to replay from."""
 SHUTDOWN_SECONDS = 4.5
 PARENT_POLL_SECONDS = 2.0
 
@@ -127,7 +129,7 @@ async def _serve(start: "Start") -> int:  # noqa: C901 - the closures are the wi
     from agent_loop.llm.service import LlmService
     from agent_loop.prompt import default_sections
     from agent_loop.registry import AgentRegistry
-    from agent_loop.runtime import SystemRuntime
+    from agent_loop.runtime import SystemRuntime, VirtualRuntime
     from agent_loop.session.jsonl import JsonlSessionStore
     from agent_loop.session.live import LiveSessions
     from agent_loop.step import AgentOptions
@@ -137,7 +139,9 @@ async def _serve(start: "Start") -> int:  # noqa: C901 - the closures are the wi
     from bash_exec.local import LocalBashExecutor
 
     settings, log = start.settings, start.log
-    runtime = SystemRuntime()
+    clock_ms = settings.snapshot.clock if settings.snapshot else None
+    real = SystemRuntime()
+    runtime = real if clock_ms is None else VirtualRuntime(clock_ms, new_id=real.new_id)
     hooks = Hooks(lambda name, error: log.error("listener failed", hook=name, exc_info=error))
 
     def turn_failed(agent: "Agent", error: Exception) -> None:
@@ -157,13 +161,17 @@ async def _serve(start: "Start") -> int:  # noqa: C901 - the closures are the wi
     )
     replay = None
     if settings.snapshot and replaying:
-        replay = install_replay(
-            hooks,
-            fixture=settings.snapshot.file,
-            override=settings.snapshot.override,
-            report=settings.snapshot.report,
-            spill_root=str(settings.spill_root),
-        )
+        try:
+            replay = install_replay(
+                hooks,
+                fixture=settings.snapshot.file,
+                override=settings.snapshot.override,
+                report=settings.snapshot.report,
+                spill_root=str(settings.spill_root),
+            )
+        except HarnessError as error:
+            log.error("replay", problem=error.message)  # noqa: TRY400 - the sentence says it all
+            return REPLAY_UNUSABLE
         if replay.warning:
             log.warning(replay.warning)
     sessions = LiveSessions(JsonlSessionStore(settings.sessions_root, runtime), hooks, runtime)
@@ -230,6 +238,8 @@ async def _serve(start: "Start") -> int:  # noqa: C901 - the closures are the wi
         )
         bridge = Bridge(parts, peer, asyncio.get_running_loop().call_later)
         connection = Connection(bridge, credential, start.problem)
+        if isinstance(runtime, VirtualRuntime):
+            connection.advance = runtime.advance
         if start.greeting.initialize_params is not None:
             connection.accept(start.greeting.initialize_params)
         tasks.start_soon(_stop_on_signal, peer.stop)

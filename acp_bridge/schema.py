@@ -6,7 +6,7 @@ and after parsing nobody checks a shape again.
 
 from typing import Annotated, Any, Literal, TypeVar, cast
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, NonNegativeInt, ValidationError
 from pydantic.alias_generators import to_camel
 
 _Model = TypeVar("_Model", bound=BaseModel)
@@ -71,6 +71,12 @@ class PromptParams(SessionParams):
     """`prompt` blocks stay raw: they are logged as the client sent them; `ContentBlock` checks their shape."""
 
     prompt: list[dict[str, Any]]
+
+
+class AdvanceParams(Incoming):
+    """The extension `_dsh/clock/advance` of a replay with a virtual clock; `ms` in milliseconds."""
+
+    ms: NonNegativeInt
 
 
 class TextContent(Incoming):

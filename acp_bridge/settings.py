@@ -68,12 +68,13 @@ class Config(_Table):
 
 
 class Snapshot(BaseModel):
-    """The `DSH_SNAPSHOT*` variables (snapshots.md §3)."""
+    """The `DSH_SNAPSHOT*` variables (snapshots.md §3). `clock`: epoch ms at which a virtual clock stands still."""
 
     mode: Literal["replay", "record"] = Field(validation_alias="DSH_SNAPSHOT")
     file: Path = Field(validation_alias="DSH_SNAPSHOT_FILE")
     override: Path | None = Field(None, validation_alias="DSH_SNAPSHOT_OVERRIDE")
     report: Path | None = Field(None, validation_alias="DSH_SNAPSHOT_REPORT")
+    clock: int | None = Field(None, validation_alias="DSH_SNAPSHOT_CLOCK")
 
 
 class Settings(BaseModel):

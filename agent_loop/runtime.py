@@ -10,6 +10,7 @@ import random
 import time
 import uuid
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 
 import anyio
 
@@ -58,13 +59,14 @@ class SystemRuntime(Runtime):
 
 
 class VirtualRuntime(Runtime):
-    """A clock that stands still until `advance`; ids and jitter are a sequence.
+    """A clock that stands still until `advance`; jitter is none, ids are a sequence unless `new_id` makes them.
 
     Used by tests and, through `DSH_SNAPSHOT_CLOCK`, by replayed scenarios.
     """
 
-    def __init__(self, start_ms: int = 1_700_000_000_000) -> None:
+    def __init__(self, start_ms: int = 1_700_000_000_000, *, new_id: Callable[[], str] | None = None) -> None:
         self._now_ms = start_ms
+        self._new_id = new_id
         self._sleepers: list[tuple[int, int, anyio.Event]] = []
         self._order = itertools.count()
         self._ids = itertools.count(1)
@@ -100,7 +102,7 @@ class VirtualRuntime(Runtime):
             heapq.heappop(self._sleepers)[2].set()
 
     def new_id(self) -> str:
-        return str(uuid.UUID(int=next(self._ids), version=4))
+        return self._new_id() if self._new_id else str(uuid.UUID(int=next(self._ids), version=4))
 
     def jitter(self) -> float:
         return 0.0

@@ -4,22 +4,26 @@ May not know: pipes, processes, why a command ends. Invariant: memory is bounded
 False from the moment the command's output cap is reached.
 """
 
-from typing import Protocol
+from abc import ABC, abstractmethod
 
 from bash_exec.capture import OutputWindow, UnreadOutput
 from bash_exec.seam import OutputListener, StreamCapture
 from bash_exec.spill import SpillBudget, SpillFile, SpillFolder
 
 
-class OutputSink(Protocol):
+class OutputSink(ABC):
     """Takes chunks. `stream` is 0 for stdout, 1 for stderr."""
 
-    async def take(self, stream: int, data: bytes) -> bool: ...
+    @abstractmethod
+    async def take(self, stream: int, data: bytes) -> bool:
+        """Keep one chunk; False when the cap is reached."""
 
-    def close(self) -> None: ...
+    @abstractmethod
+    def close(self) -> None:
+        """Close the files."""
 
 
-class ForegroundOutput:
+class ForegroundOutput(OutputSink):
     """Two windows, each with its own spill file; the listener sees every chunk as it arrives."""
 
     def __init__(self, folder: SpillFolder, *, head: int, tail: int, cap: int, listener: OutputListener | None) -> None:
@@ -29,14 +33,12 @@ class ForegroundOutput:
         self._listener = listener
 
     async def take(self, stream: int, data: bytes) -> bool:
-        """Keep one chunk; False when the cap is reached."""
         spill = self._windows[stream].feed(data)
         if self._listener is not None:
             self._listener(data)
         return not spill or await self._files[stream].write(spill)
 
     def close(self) -> None:
-        """Close the files."""
         for file in self._files:
             file.close()
 
@@ -46,7 +48,7 @@ class ForegroundOutput:
         return out, err
 
 
-class BackgroundOutput:
+class BackgroundOutput(OutputSink):
     """Both streams in order of arrival: a ring of what is unread, one spill file from the first overflow on."""
 
     def __init__(self, folder: SpillFolder, *, head: int, tail: int, cap: int) -> None:
@@ -55,13 +57,11 @@ class BackgroundOutput:
         self._file = SpillFile(folder, SpillBudget(cap))
 
     async def take(self, stream: int, data: bytes) -> bool:  # noqa: ARG002 - the sink's shape; the streams are one here
-        """Keep one chunk; False when the cap is reached."""
         spill = self._window.feed(data)
         self._unread.feed(data)
         return not spill or await self._file.write(spill)
 
     def close(self) -> None:
-        """Close the file."""
         self._file.close()
 
     def note(self, text: str) -> None:

@@ -105,9 +105,15 @@ class Abort(Protocol):
     """The part of an abort signal that an executor needs."""
 
     @property
-    def aborted(self) -> bool: ...
+    @abstractmethod
+    def aborted(self) -> bool:
+        """True from the first abort on."""
+        ...
 
-    def on_abort(self, callback: Callable[[], None], /) -> Callable[[], None]: ...
+    @abstractmethod
+    def on_abort(self, callback: Callable[[], None], /) -> Callable[[], None]:
+        """Call `callback` once on abort, at once when it has happened; returns a remover."""
+        ...
 
 
 OutputListener = Callable[[bytes], None]

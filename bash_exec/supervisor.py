@@ -112,9 +112,7 @@ class Supervisor:
 
     async def replace(self) -> None:
         """Give up on the present process: the next request starts another. Commands that it started go on."""
-        if self._process is not None:
-            self._process.kill()
-        await self._see_off(_REAP_BOUND)
+        await self._see_off(0)
 
     async def close(self) -> None:
         """Close the lifeline and wait until the process has ended what is left and itself. Bounded, idempotent."""

@@ -65,10 +65,7 @@ class CommandServer:
 
     def _receive(self) -> bool:
         """Take what has arrived and start what is whole; False when the agent is gone."""
-        try:
-            data, descriptors, _flags, _address = socket.recv_fds(self._lifeline, 65536, wire.DESCRIPTORS)
-        except ConnectionResetError:
-            return False
+        data, descriptors, _flags, _address = socket.recv_fds(self._lifeline, 65536, wire.DESCRIPTORS)
         self._descriptors += descriptors
         self._buffer += data
         while (request := wire.take_request(self._buffer)) is not None:

@@ -85,3 +85,13 @@ async def test_a_broken_configuration_is_met_at_the_first_session(tmp_path):
     assert error["code"] == -32603
     assert "config.toml" in error["message"]
     assert error["data"]["reason"] == "config"
+
+
+async def test_the_clock_of_a_replay_can_be_moved_and_a_real_one_cannot(tmp_path):
+    async with bridge_world(cwd=tmp_path) as world:
+        assert (await world.error("_dsh/clock/advance", ms=5))["code"] == -32601
+        before = world.agents.runtime.now_ms()
+        world.connection.advance = world.agents.runtime.advance
+        assert await world.call("_dsh/clock/advance", ms=5) == {}
+        assert world.agents.runtime.now_ms() == before + 5
+        assert (await world.error("_dsh/clock/advance", ms=-1))["code"] == -32602

@@ -37,14 +37,16 @@ class TestFakeBashExecutor(ExecutorContract):
     async def test_a_scripted_error_is_raised_and_an_unscripted_command_is_not_found(self):
         scripts = {
             "x": FakeCommand(error=SpawnFailed("no shell")),
+            "one": FakeCommand.printing(b"only"),
             "bg": FakeCommand(background=(Survivor(7, "sleep"),)),
         }
         async with fake_executor(scripts) as executor:
             with pytest.raises(SpawnFailed, match="no shell"):
                 await executor.run(spec_of(executor, "x"))
             assert (await executor.run(spec_of(executor, "y"))).exit_code == 127
+            assert (await executor.run(spec_of(executor, "one"))).stdout.text == "only"
             assert (await executor.run(spec_of(executor, "bg"))).background == (Survivor(7, "sleep"),)
-            assert executor.specs == [spec_of(executor, "y"), spec_of(executor, "bg")]
+            assert executor.specs == [spec_of(executor, name) for name in ("y", "one", "bg")]
 
     async def test_output_is_heard_only_by_a_listener(self):
         async with fake_executor(COMMANDS) as executor:

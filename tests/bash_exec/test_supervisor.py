@@ -1,5 +1,6 @@
 """The supervisor and the keepers when something goes wrong: nothing hangs, nothing is left, and it is said."""
 
+import asyncio
 import os
 import re
 import signal
@@ -10,6 +11,7 @@ import anyio
 import anyio.to_thread
 import pytest
 
+from bash_exec import wire
 from bash_exec.errors import SpawnFailed
 from bash_exec.supervisor import BARE_INTERPRETER
 from tests.support.executors import MEASURED_INTERPRETER, local_executor, run_command
@@ -191,6 +193,19 @@ async def test_a_portable_keeper_notices_that_its_orphans_have_ended(tmp_path):
             await anyio.to_thread.run_sync(fifo.write_text, "go\n")
             await command.control.ended.wait()
         assert command.control.gone
+
+
+async def test_a_keeper_whose_last_lines_were_not_read_ends_its_command(tmp_path):
+    async with local_executor(tmp_path) as executor:
+        result = await run_command(executor, "sleep 300 &")
+        (command,) = executor._commands.values()
+        connection = command.control._connection
+        asyncio.get_running_loop().remove_reader(connection)
+        connection.send(wire.LIST)
+        with anyio.fail_after(PROMISE):
+            await anyio.wait_readable(connection)
+            executor._drop(command)
+            await all_ended([survivor.pid for survivor in result.background])
 
 
 def test_the_bare_interpreter_is_this_one_without_site():

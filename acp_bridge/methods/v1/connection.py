@@ -4,18 +4,20 @@ May not know: prompts, turns. Invariant: capabilities are read at `initialize` a
 """
 
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from acp_bridge.bridge import Bridge
 from acp_bridge.live_session import LiveSession
 from acp_bridge.methods.v1.initialize import API_KEY_METHOD, initialize_result, version_problem
-from acp_bridge.rpc.codes import INTERNAL_ERROR, INVALID_PARAMS
+from acp_bridge.rpc.codes import INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND
 from acp_bridge.rpc.errors import RpcError
-from acp_bridge.schema import AuthenticateParams, ClientCapabilities
+from acp_bridge.schema import AdvanceParams, AuthenticateParams, ClientCapabilities
 
 AUTH_REQUIRED = -32000
 RESOURCE_NOT_FOUND = -32002
+ADVANCE_CLOCK = "_dsh/clock/advance"
 
 
 class Authority(Protocol):
@@ -33,11 +35,15 @@ class Authority(Protocol):
 
 @dataclass(slots=True)
 class Connection:
-    """One client. `problem`: why no session can be opened (broken configuration), None when all is well."""
+    """One client. `problem`: why no session can be opened (broken configuration), None when all is well.
+
+    `advance` moves the virtual clock of a replay by milliseconds; None when the clock is real.
+    """
 
     bridge: Bridge
     authority: Authority
     problem: str | None = None
+    advance: Callable[[int], None] | None = None
     initialized: bool = False
 
     def accept(self, params: dict[str, Any]) -> None:
@@ -90,4 +96,12 @@ async def authenticate(connection: Connection, params: AuthenticateParams) -> di
             INVALID_PARAMS, f"Invalid params: methodId {params.method_id!r:.60} is unknown; use {API_KEY_METHOD!r}"
         )
     connection.require_credential()
+    return {}
+
+
+async def advance_clock(connection: Connection, params: AdvanceParams) -> dict[str, Any]:
+    """Move the virtual clock; with a real one there is no such method (agent-loop.md §7)."""
+    if connection.advance is None:
+        raise RpcError(METHOD_NOT_FOUND, f"Method not found: {ADVANCE_CLOCK} (the clock is real)")
+    connection.advance(params.ms)
     return {}

@@ -16,6 +16,7 @@ from acp_bridge.rpc.call import Call
 from acp_bridge.rpc.codes import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND
 from acp_bridge.rpc.errors import RpcError
 from acp_bridge.schema import (
+    AdvanceParams,
     AuthenticateParams,
     Incoming,
     LoadSessionParams,
@@ -46,6 +47,9 @@ METHODS: dict[str, Method] = {
     "session/load": Method(LoadSessionParams, sessions.load),
     "session/set_mode": Method(SetModeParams, sessions.set_mode),
     "session/prompt": Method(PromptParams, prompting.prompt),
+    connecting.ADVANCE_CLOCK: Method(
+        AdvanceParams, lambda connection, params, _: connecting.advance_clock(connection, params)
+    ),
 }
 CANCEL = "session/cancel"
 
