@@ -127,7 +127,7 @@ def _play(editor: Editor, text: str, cwd: str, console: Console, pause: Callable
     editor.start()
     _ask(editor, "initialize", _CLIENT, live, pause)
     session: str = _ask(editor, "session/new", {"cwd": cwd, "mcpServers": []}, live, pause)["sessionId"]
-    console.print(Text(f"› {text}", style="bold cyan"))
+    console.print(Text(f"› {text}", style="bold cyan"), soft_wrap=True)
     prompt: JsonObject = {"sessionId": session, "prompt": [{"type": "text", "text": text}]}
     ended = _ask(editor, _PROMPTED, prompt, live, pause)
     live.title(f"the turn ended: {ended['stopReason']}; now another process loads the session")
