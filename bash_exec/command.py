@@ -1,4 +1,4 @@
-"""One running command: its pipes, its keeper, and the one way to its end (contract tools-and-bash.md §4).
+"""One running command: its pipes, its monitor, and the one way to its end (contract tools-and-bash.md §4).
 
 May not know: owners, tasks, results. Invariant: `watch` leaves no reader behind; `end` runs the kill ladder at most
 once at a time, is shielded and bounded, and never raises; completion is keyed on the shell's exit, never on pipes.
@@ -19,13 +19,13 @@ from bash_exec.process import KILL_ROUNDS, KillLadder, Process, describe, marked
 from bash_exec.seam import CommandSpec, Survivor
 
 READ_BUDGET = 64 * 1024  # bytes per stream and turn of the loop: a pipe's capacity, well below a millisecond of work
-_ANSWER_MARGIN = 1.0  # seconds that a keeper may take beyond its ladder before it is taken for dead
+_ANSWER_MARGIN = 1.0  # seconds that a monitor may take beyond its ladder before it is taken for dead
 
 StopReason = Literal["timeout", "abort", "limit", "kill", "lost"]
 
 
 class Channels(NamedTuple):
-    """Ours: the keeper's connection and the read ends of stdout and stderr; theirs: what the request carries."""
+    """Ours: the monitor's connection and the read ends of stdout and stderr; theirs: what the request carries."""
 
     connection: socket.socket
     pipes: tuple[int, int]
@@ -66,7 +66,7 @@ class RunningCommand:
         self._pipes: tuple[int, ...] = channels.pipes
         self._grace = grace
         self._portable = portable
-        self._wake = anyio.Event()  # the shell has exited, the keeper is lost, or somebody asked for the end
+        self._wake = anyio.Event()  # the shell has exited, the monitor is lost, or somebody asked for the end
         self.control = Control(channels.connection, on_exit=self._wake.set)
         self._silent = anyio.Event()  # both pipes have reached their end
 
@@ -139,14 +139,14 @@ class RunningCommand:
             with anyio.move_on_after(self._grace + KILL_ROUNDS + _ANSWER_MARGIN):
                 survivors = await self.control.kill()
             if survivors is None:
-                survivors = await self._end_without_keeper()
+                survivors = await self._end_without_monitor()
         return survivors or ()
 
-    async def _end_without_keeper(self) -> tuple[Survivor, ...]:
-        """The ladder by our own hand, for a keeper that is dead or stopped: by group and by marker."""
-        if self.control.keeper is not None and not self.control.ended.is_set():
+    async def _end_without_monitor(self) -> tuple[Survivor, ...]:
+        """The ladder by our own hand, for a monitor that is dead or stopped: by group and by marker."""
+        if self.control.monitor is not None and not self.control.ended.is_set():
             with contextlib.suppress(ProcessLookupError):  # it may have ended since its last line
-                os.kill(self.control.keeper, signal.SIGKILL)
+                os.kill(self.control.monitor, signal.SIGKILL)
         ladder = KillLadder(self._own, group=self.control.shell or 0, grace=self._grace, now=time.monotonic())
         while (due := ladder.advance(time.monotonic())) is not None:  # noqa: ASYNC110 - no event tells of foreign processes
             await anyio.sleep(due - time.monotonic())

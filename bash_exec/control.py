@@ -1,4 +1,4 @@
-"""The agent's end of one command's keeper: its lines in, two orders out.
+"""The agent's end of one command's monitor: its lines in, two orders out.
 
 May not know: pipes of output, timeouts, why a command is ended. Invariant: nothing here waits; a descriptor callback
 of the loop turns lines into facts and events, and the end of the stream settles every waiter.
@@ -15,7 +15,7 @@ from bash_exec.seam import Survivor
 
 
 class Control:
-    """Facts of one command as its keeper tells them. Make it on the loop; `close` it there."""
+    """Facts of one command as its monitor tells them. Make it on the loop; `close` it there."""
 
     def __init__(self, connection: socket.socket, *, on_exit: Callable[[], None]) -> None:
         connection.settimeout(0)
@@ -28,22 +28,22 @@ class Control:
         self._listed = anyio.Event()
         self._survivors: tuple[Survivor, ...] = ()
         self._running: tuple[Survivor, ...] = ()
-        self.keeper: int | None = None
+        self.monitor: int | None = None
         self.shell: int | None = None
         self.failure: tuple[int, str] | None = None  # errno, stage
         self.status: int | None = None  # exit code, negative signal number
         self.gone = False
         self.begun = anyio.Event()  # started, failed or lost
-        self.ended = anyio.Event()  # the stream has closed: the keeper is no more
+        self.ended = anyio.Event()  # the stream has closed: the monitor is no more
         self._loop.add_reader(connection, self._read)
 
     @property
     def lost(self) -> bool:
-        """The keeper ended while its command had not."""
+        """The monitor ended while its command had not."""
         return self.ended.is_set() and not self.gone and self.failure is None
 
     async def kill(self) -> tuple[Survivor, ...] | None:
-        """Have the ladder run; the survivors, or None when the keeper was lost. Concurrent calls share one ladder."""
+        """Have the ladder run; the survivors, or None when the monitor was lost. Concurrent calls share one ladder."""
         if not self.ended.is_set():
             if self._killed.is_set():
                 self._killed = anyio.Event()
@@ -52,7 +52,7 @@ class Control:
         return None if self.lost else self._survivors
 
     async def running(self) -> tuple[Survivor, ...]:
-        """What is alive of the command; nothing when the keeper has ended."""
+        """What is alive of the command; nothing when the monitor has ended."""
         if not self.ended.is_set():
             if self._listed.is_set():
                 self._listed = anyio.Event()
@@ -61,7 +61,7 @@ class Control:
         return self._running
 
     def close(self) -> None:
-        """Drop the connection; a keeper that is still there then ends its command. Idempotent."""
+        """Drop the connection; a monitor that is still there then ends its command. Idempotent."""
         self._loop.remove_reader(self._connection)
         self._connection.close()
 
@@ -85,8 +85,10 @@ class Control:
 
     def _take(self, fields: list[str]) -> None:
         word, *rest = fields
-        if word == wire.STARTED:
-            self.keeper, self.shell = int(rest[0]), int(rest[1])
+        if word == wire.WATCHING:
+            self.monitor = int(rest[0])
+        elif word == wire.STARTED:
+            self.shell = int(rest[0])
             self.begun.set()
         elif word == wire.FAILED:
             self.failure = int(rest[0]), rest[1]

@@ -1,7 +1,7 @@
 """Runs commands on this machine (contract tools-and-bash.md §4).
 
 May not know: the agent, its tools, its log. Invariant: a command is registered before anything is started for it and
-stays registered until its keeper says that all its processes are gone, so that whatever happens there is somebody who
+stays registered until its monitor says that all its processes are gone, so that whatever happens there is somebody who
 ends it; every path of failure runs the kill ladder before it leaves.
 """
 
@@ -174,6 +174,8 @@ class LocalBashExecutor(BashExecutor):
         control = command.control
         if control.failure is not None:
             raise SpawnFailed(self._explain(command.spec, *control.failure))
+        if control.shell is None and control.monitor is not None:
+            raise SpawnFailed("the process above the command was stopped or killed while the command was starting")
         if not control.begun.is_set():
             await self._supervisor.replace()
             raise SpawnFailed("the supervisor of commands did not answer; it has been replaced, run the command again")

@@ -54,12 +54,17 @@ def read_ps() -> list[Process]:
     argv = ["ps", "-A", "-o", "pid=,ppid=,pgid=,stat=,command="]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as ps:
         text = ps.communicate()[0].decode(errors="replace")
-    rows = (line.split(None, 4) for line in text.splitlines())
-    table = [
-        Process(int(pid), int(parent), int(group), int(group), state[0], " ".join(command))
-        for pid, parent, group, state, *command in rows
-    ]
-    return [process for process in table if process.pid != ps.pid]
+    return [process for process in parse_ps(text) if process.pid != ps.pid]
+
+
+def parse_ps(text: str) -> list[Process]:
+    """The rows of `ps`; a line that a command's own text has broken is no row."""
+    table: list[Process] = []
+    for line in text.split("\n"):
+        pid, parent, group, state, command = [*line.split(None, 4), "", "", "", "", ""][:5]
+        if pid.isdecimal() and parent.isdecimal() and group.isdecimal():
+            table.append(Process(int(pid), int(parent), int(group), int(group), state[:1], command))
+    return table
 
 
 def members(

@@ -1,8 +1,8 @@
-"""The supervisor process: forks a keeper for each command and outlives the agent until all of them are gone.
+"""The supervisor process: forks a monitor for each command and outlives the agent until all of them are gone.
 
 Started with the agent's first command in a bare interpreter, with a scrubbed environment and no descriptor but its
-lifeline (contract tools-and-bash.md §4, "Agent death"). It is a subreaper as well: when a command kills its own keeper,
-the orphans come here and are ended.
+lifeline (contract tools-and-bash.md §4, "Agent death"). It is a subreaper as well: when a command kills its own
+monitor, the orphans come here and are ended.
 
 May not know: the loop, the agent, results. Invariant: after the lifeline closes, nothing below it lives for longer
 than `orphan_grace` + 2 seconds.
@@ -16,10 +16,10 @@ import socket
 import time
 
 from bash_exec import wire
-from bash_exec.keeper import IGNORED, Keeper, adopt_orphans, watch_children
+from bash_exec.monitor import IGNORED, Monitor, adopt_orphans, watch_children
 from bash_exec.process import KillLadder, Process, members, read_proc, read_ps
 
-_KEEPERS_FIRST = 1.0  # seconds that the keepers have after their own grace before everything is killed with them
+_MONITORS_FIRST = 1.0  # seconds that the monitors have after their own grace before everything is killed with them
 
 
 class CommandServer:
@@ -34,7 +34,7 @@ class CommandServer:
         self._wake, self._wake_write = watch_children()
         self._buffer = bytearray()
         self._descriptors: list[int] = []
-        self._keepers: set[int] = set()
+        self._monitors: set[int] = set()
         self._ladder: KillLadder | None = None
         self._due: float | None = None
         self._leave_at: float | None = None  # set when the agent is gone
@@ -50,13 +50,13 @@ class CommandServer:
             if self._leave_at is not None and time.monotonic() >= self._leave_at:
                 self._kill_all()
                 return
-            self._climb()
+            self._advance_ladder()
             for descriptor, _event in poller.poll(self._timeout_ms()):
                 if descriptor == self._wake:
                     os.read(descriptor, 4096)
                 elif not self._receive():
                     poller.unregister(self._lifeline)
-                    self._leave_at = time.monotonic() + self._orphan_grace + _KEEPERS_FIRST
+                    self._leave_at = time.monotonic() + self._orphan_grace + _MONITORS_FIRST
                     self._start_ladder(self._orphan_grace)
 
     def _timeout_ms(self) -> int | None:
@@ -85,15 +85,15 @@ class CommandServer:
                 control.sendall(f"{wire.FAILED} {error.errno} {wire.STAGE_FORK}\n".encode())
             return
         if pid:
-            self._keepers.add(pid)
+            self._monitors.add(pid)
             return
         code = 1
         try:
             self._lifeline.close()
             for descriptor in (self._wake, self._wake_write, *self._descriptors):
                 os.close(descriptor)
-            keeper = Keeper(control, grace=self._grace, orphan_grace=self._orphan_grace, portable=self._portable)
-            keeper.run(request, out, err)
+            monitor = Monitor(control, grace=self._grace, orphan_grace=self._orphan_grace, portable=self._portable)
+            monitor.run(request, out, err)
             code = 0
         finally:
             os._exit(code)
@@ -107,25 +107,25 @@ class CommandServer:
                 return False
             if pid == 0:
                 return True
-            if pid in self._keepers:
-                self._keepers.remove(pid)
+            if pid in self._monitors:
+                self._monitors.remove(pid)
                 if status and self._leave_at is None:
                     self._start_ladder(self._grace)
 
     def _orphans(self) -> list[Process]:
-        return members(self._read_table(), below=os.getpid(), without=self._keepers)
+        return members(self._read_table(), below=os.getpid(), without=self._monitors)
 
     def _start_ladder(self, grace: float) -> None:
         self._due = time.monotonic()
         self._ladder = KillLadder(self._orphans, group=0, grace=grace, now=self._due)
 
-    def _climb(self) -> None:
+    def _advance_ladder(self) -> None:
         """Do what the ladder has due."""
         if self._ladder is not None and self._due is not None and time.monotonic() >= self._due:
             self._due = self._ladder.advance(time.monotonic())
 
     def _kill_all(self) -> None:
-        """The keepers have had their time: kill them and everything below."""
+        """The monitors have had their time: kill them and everything below."""
         ladder = KillLadder(
             lambda: members(self._read_table(), below=os.getpid()), group=0, grace=0, now=time.monotonic()
         )

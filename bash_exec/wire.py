@@ -1,20 +1,21 @@
-"""What the agent, the supervisor and a command's keeper say to each other over their sockets.
+"""What the agent, the supervisor and a command's monitor say to each other over their sockets.
 
 May not know: who sends it, processes, the loop. Loaded by the supervisor child too, so its imports stay light.
 Invariant: a request is one length-prefixed frame of NUL-separated fields and carries exactly `DESCRIPTORS`
-descriptors; a keeper speaks in lines.
+descriptors; a monitor speaks in lines.
 """
 
 import os
 from typing import NamedTuple
 
-DESCRIPTORS = 3  # the keeper's control socket, the write ends of stdout and stderr
+DESCRIPTORS = 3  # the monitor's control socket, the write ends of stdout and stderr
 _PREFIX = 4
 
 KILL = b"K"  # run the kill ladder, then say `survivors`
 LIST = b"L"  # say what is alive: `running`
 
-STARTED = "started"  # <keeper pid> <shell pid>
+WATCHING = "watching"  # <monitor pid>: it is there, the shell is not yet
+STARTED = "started"  # <shell pid>
 FAILED = "failed"  # <errno> <stage>
 EXITED = "exited"  # <exit code, negative signal number>
 RUNNING = "running"  # [<pid>:<hex of the command line> …]

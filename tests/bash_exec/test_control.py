@@ -1,4 +1,4 @@
-"""Facts from a keeper's lines, and waiters that always come back."""
+"""Facts from a monitor's lines, and waiters that always come back."""
 
 import socket
 from contextlib import contextmanager
@@ -22,20 +22,20 @@ def connected():
 
 
 async def test_lines_become_facts_however_they_are_cut():
-    with connected() as (control, keeper, exits), anyio.fail_after(10):
-        keeper.sendall(b"started 10 1")
+    with connected() as (control, monitor, exits), anyio.fail_after(10):
+        monitor.sendall(b"watching 10\nstarted 1")
         await anyio.wait_all_tasks_blocked()
-        keeper.sendall(b"1\nexited -9\ngo")
+        monitor.sendall(b"1\nexited -9\ngo")
         await control.begun.wait()
-        keeper.sendall(b"ne\n")
-        keeper.close()
+        monitor.sendall(b"ne\n")
+        monitor.close()
         await control.ended.wait()
-        assert (control.keeper, control.shell, control.status, control.gone, control.lost) == (10, 11, -9, True, False)
+        assert (control.monitor, control.shell, control.status, control.gone, control.lost) == (10, 11, -9, True, False)
         assert exits == [-9, -9]
 
 
 async def test_two_who_kill_share_the_answer():
-    with connected() as (control, keeper, _exits), anyio.fail_after(10):
+    with connected() as (control, monitor, _exits), anyio.fail_after(10):
         answers = []
 
         async def kill():
@@ -45,29 +45,29 @@ async def test_two_who_kill_share_the_answer():
             group.start_soon(kill)
             group.start_soon(kill)
             await anyio.wait_all_tasks_blocked()
-            keeper.sendall(b"survivors 7:6162\n")
+            monitor.sendall(b"survivors 7:6162\n")
         assert answers == [(Survivor(7, "ab"),)] * 2
         async with anyio.create_task_group() as group:
             group.start_soon(kill)
             await anyio.wait_all_tasks_blocked()
-            keeper.sendall(b"survivors\n")
+            monitor.sendall(b"survivors\n")
         assert answers[-1] == ()
 
 
 async def test_the_list_is_asked_anew_each_time():
-    with connected() as (control, keeper, _exits), anyio.fail_after(10):
+    with connected() as (control, monitor, _exits), anyio.fail_after(10):
         for line, expected in ((b"running 7:6162\n", (Survivor(7, "ab"),)), (b"running\n", ())):
-            keeper.sendall(line)
+            monitor.sendall(line)
             assert await control.running() == expected
-        assert keeper.recv(10) == b"LL"
+        assert monitor.recv(10) == b"LL"
 
 
-async def test_a_keeper_that_is_gone_has_nothing_left():
-    with connected() as (control, keeper, _exits), anyio.fail_after(10):
+async def test_a_monitor_that_is_gone_has_nothing_left():
+    with connected() as (control, monitor, _exits), anyio.fail_after(10):
         ends = []
         control.on_end = lambda: ends.append(True)
-        keeper.sendall(b"survivors 7:6162\ngone\n")
-        keeper.close()
+        monitor.sendall(b"survivors 7:6162\ngone\n")
+        monitor.close()
         assert await control.kill() in [(), (Survivor(7, "ab"),)]
         await control.ended.wait()
         assert await control.kill() == ()
@@ -75,8 +75,8 @@ async def test_a_keeper_that_is_gone_has_nothing_left():
         assert ends == [True]
 
 
-async def test_a_keeper_that_was_killed_with_an_order_unread_is_lost():
-    with connected() as (control, keeper, _exits), anyio.fail_after(10):
+async def test_a_monitor_that_was_killed_with_an_order_unread_is_lost():
+    with connected() as (control, monitor, _exits), anyio.fail_after(10):
         async with anyio.create_task_group() as group:
             answers = []
 
@@ -85,6 +85,6 @@ async def test_a_keeper_that_was_killed_with_an_order_unread_is_lost():
 
             group.start_soon(kill)
             await anyio.wait_all_tasks_blocked()
-            keeper.close()
+            monitor.close()
         assert answers == [None]
         assert control.lost

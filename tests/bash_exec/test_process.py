@@ -6,7 +6,17 @@ import subprocess
 import anyio
 import pytest
 
-from bash_exec.process import KillLadder, Process, describe, marked_pids, members, read_proc, read_ps, send_signal
+from bash_exec.process import (
+    KillLadder,
+    Process,
+    describe,
+    marked_pids,
+    members,
+    parse_ps,
+    read_proc,
+    read_ps,
+    send_signal,
+)
 from tests.support.processes import ended
 
 
@@ -20,7 +30,7 @@ def row(pid, parent, group=0, session=0, state="S"):
 
 TABLE = [
     row(2, 0, 0, 0),
-    row(10, 1),  # the keeper
+    row(10, 1),  # the monitor
     row(11, 10, 11, 11),  # its shell
     row(12, 11, 11, 11),
     row(13, 11, 13, 13),  # setsid
@@ -58,13 +68,22 @@ def test_no_process_belongs_to_nobody():
 
 @pytest.mark.parametrize("read", [read_proc, read_ps])
 def test_the_table_shows_a_child_of_ours(read):
-    with sleeping() as child:
-        try:
-            (process,) = [process for process in read() if process.pid == child.pid]
-            assert (process.parent, process.group, process.session) == (os.getpid(), child.pid, child.pid)
-            assert describe(process) == "sleep 300"
-        finally:
-            child.kill()
+    pipe = subprocess.PIPE
+    with subprocess.Popen(["cat", "-u"], stdin=pipe, stdout=pipe, bufsize=0, start_new_session=True) as child:
+        child.stdin.write(b"x")
+        assert child.stdout.read(1) == b"x"  # from here on it is cat
+        (process,) = [process for process in read() if process.pid == child.pid]
+        assert (process.parent, process.group, process.session) == (os.getpid(), child.pid, child.pid)
+        assert describe(process) == "cat -u"
+
+
+def test_rows_of_ps_are_read_and_broken_lines_are_not():
+    text = "  1 0 1 Ss /sbin/init\n 22  1 22 S+ bash -c a\x0bb\u2028c\nsecond line of it\n 23 1 23 Z\n\n"
+    assert parse_ps(text) == [
+        Process(1, 0, 1, 1, "S", "/sbin/init"),
+        Process(22, 1, 22, 22, "S", "bash -c a\x0bb\u2028c"),
+        Process(23, 1, 23, 23, "Z"),
+    ]
 
 
 def test_a_process_that_ended_while_the_table_was_read_is_left_out(tmp_path):

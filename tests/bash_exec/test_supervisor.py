@@ -1,10 +1,11 @@
-"""The supervisor and the keepers when something goes wrong: nothing hangs, nothing is left, and it is said."""
+"""The supervisor and the monitors when something goes wrong: nothing hangs, nothing is left, and it is said."""
 
 import asyncio
 import os
 import re
 import signal
 import sys
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import anyio
@@ -12,7 +13,7 @@ import anyio.to_thread
 import pytest
 
 from bash_exec import wire
-from bash_exec.errors import SpawnFailed
+from bash_exec.errors import ExecutorError, SpawnFailed
 from bash_exec.supervisor import BARE_INTERPRETER
 from tests.support.executors import MEASURED_INTERPRETER, local_executor, run_command
 from tests.support.processes import all_ended, ended, is_alive
@@ -98,9 +99,9 @@ async def test_a_system_without_processes_is_said(tmp_path):
             await run_command(executor, "true")
 
 
-async def test_a_keeper_that_breaks_fails_its_command(tmp_path):
-    async with local_executor(tmp_path, interpreter=faulty("broken-keeper")) as executor:
-        with anyio.fail_after(PROMISE), pytest.raises(SpawnFailed, match="ended while the command was starting"):
+async def test_a_monitor_that_breaks_fails_its_command(tmp_path):
+    async with local_executor(tmp_path, interpreter=faulty("broken-monitor")) as executor:
+        with anyio.fail_after(PROMISE), pytest.raises(SpawnFailed, match="stopped or killed while"):
             await run_command(executor, "true")
 
 
@@ -118,50 +119,62 @@ async def test_what_cannot_be_killed_is_reported(tmp_path):
         os.kill(pid, signal.SIGKILL)
 
 
-async def test_a_stopped_keeper_is_replaced_by_our_own_hand(tmp_path):
-    async with local_executor(tmp_path, grace=0.1) as executor:
+@asynccontextmanager
+async def gate(path: Path):
+    """A fifo for commands to wait at (`read x < PATH`), and the function that opens it."""
+    os.mkfifo(path)
+    async with anyio.create_task_group() as group:
+        yield lambda: group.start_soon(anyio.to_thread.run_sync, path.write_text, "go\n")
+
+
+async def test_a_stopped_monitor_is_replaced_by_our_own_hand(tmp_path):
+    fifo = tmp_path / "gate"
+    async with local_executor(tmp_path, grace=0.1) as executor, gate(fifo) as open_gate:
         with anyio.fail_after(PROMISE):
-            result = await run_command(executor, "echo $$; kill -STOP $PPID; exec sleep 300", timeout_ms=300)
+            command = f"echo $$; read x < {fifo}; kill -STOP $PPID; exec sleep 300"
+            result = await run_command(executor, command, timeout_ms=300, on_output=lambda _data: open_gate())
         assert result.timed_out
         with anyio.fail_after(PROMISE):
             await all_ended(numbers(result.stdout.text))
 
 
-async def test_a_stopped_keeper_is_killed_with_its_command_when_the_agent_goes(tmp_path):
-    async with local_executor(tmp_path, grace=0.1) as executor:
+async def test_a_stopped_monitor_is_killed_with_its_command_when_the_agent_goes(tmp_path):
+    fifo = tmp_path / "gate"
+    async with local_executor(tmp_path, grace=0.1) as executor, gate(fifo) as open_gate:
         seen = bytearray()
-        ready = anyio.Event()
+        stopped = anyio.Event()
 
         def hear(data: bytes) -> None:
+            if not seen:
+                open_gate()
             seen.extend(data)
-            ready.set()
+            if b"stopped" in seen:
+                stopped.set()
 
         with anyio.fail_after(PROMISE):
             async with anyio.create_task_group() as group:
-                command = "echo $$ $PPID; kill -STOP $PPID; exec sleep 300"
+                command = f"echo $$ $PPID; read x < {fifo}; kill -STOP $PPID; echo stopped; exec sleep 300"
                 group.start_soon(lambda: run_command(executor, command, on_output=hear))
-                await ready.wait()
+                await stopped.wait()
                 # the agent's death as the supervisor sees it
                 executor._supervisor._lifeline.shutdown(2)
                 await all_ended(numbers(seen.decode()))
                 group.cancel_scope.cancel()
 
 
-async def test_orphans_of_a_killed_keeper_are_ended_by_the_supervisor(tmp_path):
+async def test_orphans_of_a_killed_monitor_are_ended_by_the_supervisor(tmp_path):
     pid_file = tmp_path / "pid"
     async with local_executor(tmp_path, grace=0.1) as executor:
         daemon = f"env -i setsid sh -c 'echo $$ > {pid_file}; exec /bin/sleep 300'"
-        fifo = tmp_path / "gate"
-        os.mkfifo(fifo)
         command = f"({daemon} &); until [ -s {pid_file} ]; do :; done; kill -9 $PPID"
         with anyio.fail_after(PROMISE):
-            with pytest.raises(Exception, match=r"killed|ended while"):
+            with pytest.raises(ExecutorError, match="killed"):
                 await run_command(executor, command)
             await ended(int(pid_file.read_text()))
 
 
 @pytest.mark.parametrize("number", ["TERM", "INT", "HUP", "QUIT"])
-async def test_a_signal_meant_for_others_does_not_end_the_keeper_or_the_supervisor(tmp_path, number):
+async def test_a_signal_meant_for_others_does_not_end_the_monitor_or_the_supervisor(tmp_path, number):
     async with local_executor(tmp_path) as executor:
         command = f"kill -{number} $PPID $(ps -o ppid= $PPID); echo still here"
         assert (await run_command(executor, command)).stdout.text == "still here\n"
@@ -178,11 +191,35 @@ async def test_a_portable_executor_follows_groups(tmp_path):
             result = await run_command(executor, "trap '' TERM; sleep 301 & echo $$ $!; wait", timeout_ms=300)
             assert not any(is_alive(pid) for pid in numbers(result.stdout.text))
             assert result.signal == "SIGKILL"
-            with pytest.raises(Exception, match=r"killed|ended while"):
-                await run_command(executor, "kill -9 $PPID; exec sleep 302")
 
 
-async def test_a_portable_keeper_notices_that_its_orphans_have_ended(tmp_path):
+async def test_a_portable_executor_ends_a_command_that_killed_its_monitor(tmp_path):
+    fifo = tmp_path / "gate"
+    async with local_executor(tmp_path, portable=True, grace=0.2) as executor, gate(fifo) as open_gate:
+        seen = bytearray()
+
+        def hear(data: bytes) -> None:
+            seen.extend(data)
+            open_gate()
+
+        with anyio.fail_after(PROMISE), pytest.raises(ExecutorError, match="killed"):
+            await run_command(executor, f"echo $$; read x < {fifo}; kill -9 $PPID; exec sleep 302", on_output=hear)
+        assert not is_alive(numbers(seen.decode())[0])
+
+
+async def test_a_command_that_stops_its_monitor_at_once_leaves_nothing(tmp_path):
+    pid_file = tmp_path / "pid"
+    async with local_executor(tmp_path, grace=0.1) as executor:
+        executor._supervisor.answer_bound = 0.5
+        command = f"echo $$ $PPID > {pid_file}; kill -STOP $PPID; exec sleep 300"
+        with anyio.fail_after(PROMISE):
+            # whether the monitor could still say that the command has started is a race of theirs
+            with suppress(SpawnFailed):
+                assert (await run_command(executor, command, timeout_ms=500)).timed_out
+            await all_ended(numbers(pid_file.read_text()))
+
+
+async def test_a_portable_monitor_notices_that_its_orphans_have_ended(tmp_path):
     fifo = tmp_path / "gate"
     os.mkfifo(fifo)
     async with local_executor(tmp_path, portable=True) as executor:
@@ -195,7 +232,7 @@ async def test_a_portable_keeper_notices_that_its_orphans_have_ended(tmp_path):
         assert command.control.gone
 
 
-async def test_a_keeper_whose_last_lines_were_not_read_ends_its_command(tmp_path):
+async def test_a_monitor_whose_last_lines_were_not_read_ends_its_command(tmp_path):
     async with local_executor(tmp_path) as executor:
         result = await run_command(executor, "sleep 300 &")
         (command,) = executor._commands.values()

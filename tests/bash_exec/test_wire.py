@@ -1,4 +1,4 @@
-"""Frames of requests and lines of keepers."""
+"""Frames of requests and lines of monitors."""
 
 import pytest
 

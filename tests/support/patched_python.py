@@ -20,7 +20,7 @@ elif fault == "no-kill":
     os.kill = os.killpg = no_signal
 elif fault == "dies":
     sys.exit(0)
-elif fault == "broken-keeper":
+elif fault == "broken-monitor":
     os.posix_spawnp = None
 sys.argv = ["-c", *arguments]
 exec(code)  # noqa: S102 - it stands for the interpreter

@@ -45,7 +45,7 @@ def _note_child(number: int, frame: object) -> None:
     """A handler must exist for the wakeup descriptor to be written."""
 
 
-class Keeper:
+class Monitor:
     """Runs one command to the end of its last process."""
 
     def __init__(self, control: socket.socket, *, grace: float, orphan_grace: float, portable: bool) -> None:
@@ -65,6 +65,8 @@ class Keeper:
         if not self._portable:
             adopt_orphans()
         wake = watch_children()[0]
+        # before the shell: a command may stop or kill us at once, and the agent must know whom to end then
+        self._say(f"{wire.WATCHING} {os.getpid()}")
         started = self._spawn(request, out, err)
         os.close(out)
         os.close(err)
@@ -74,7 +76,7 @@ class Keeper:
         poller.register(wake, select.POLLIN)
         poller.register(self._control, select.POLLIN)
         while self._reap():
-            if not self._climb() and self._agent_lost:
+            if not self._advance_ladder() and self._agent_lost:
                 return
             for descriptor, _event in poller.poll(self._timeout_ms()):
                 if descriptor == wake:
@@ -105,7 +107,7 @@ class Keeper:
         except OSError as error:
             self._say(f"{wire.FAILED} {error.errno} {stage}")
             return False
-        self._say(f"{wire.STARTED} {os.getpid()} {self._shell}")
+        self._say(f"{wire.STARTED} {self._shell}")
         return True
 
     def _obey(self) -> bool:
@@ -128,7 +130,7 @@ class Keeper:
         self._due = time.monotonic()
         self._ladder = KillLadder(self._members, group=self._shell, grace=grace, now=self._due)
 
-    def _climb(self) -> bool:
+    def _advance_ladder(self) -> bool:
         """Do what the ladder has due; False when none is running any more."""
         if self._ladder is not None and self._due is not None and time.monotonic() >= self._due:
             self._due = self._ladder.advance(time.monotonic())
