@@ -27,7 +27,7 @@ async def test_an_ask_repeats_the_card_that_was_announced_before_it(tmp_path):
         session = await world.new_session()
         prompt, request = await ask(world, session)
         card = world.updates[-1][1]
-        await world.client.send({"id": request["id"], "result": ALLOW})
+        await world.send_frames({"id": request["id"], "result": ALLOW})
         assert (await world.answer(prompt))["result"]["stopReason"] == "end_turn"
     assert card["status"] == "pending"
     asked = request["params"]["toolCall"]
@@ -59,7 +59,7 @@ async def test_only_the_allow_option_lets_a_call_run(tmp_path, answer):
         world.agents.tools.register(tool)
         session = await world.new_session()
         prompt, request = await ask(world, session)
-        await world.client.send({"id": request["id"], **answer})
+        await world.send_frames({"id": request["id"], **answer})
         assert (await world.answer(prompt))["result"]["stopReason"] == "end_turn", "a no to one call is not a cancel"
     assert tool.ran == []
     statuses = [update["status"] for _id, update in world.updates if update.get("toolCallId") == "c1"]
@@ -79,7 +79,7 @@ async def test_an_ask_that_is_never_answered_does_not_hold_a_cancelled_prompt(tm
         assert withdrawn["params"] == {"requestId": request["id"]}
         assert (await world.answer(prompt))["result"]["stopReason"] == "cancelled"
         assert (await world.prompt(session))["stopReason"] == "end_turn"
-        await world.client.send({"id": request["id"], "result": ALLOW})
+        await world.send_frames({"id": request["id"], "result": ALLOW})
         await world.call("initialize", protocolVersion=1)
         assert tool.ran == []
 
@@ -132,7 +132,7 @@ async def test_an_unanswered_ask_of_one_session_does_not_block_another(tmp_path)
         one, two = await world.new_session(), await world.new_session()
         await ask(world, one)
         prompt, request = await ask(world, two)
-        await world.client.send({"id": request["id"], "result": ALLOW})
+        await world.send_frames({"id": request["id"], "result": ALLOW})
         assert (await world.answer(prompt))["result"]["stopReason"] == "end_turn"
 
 

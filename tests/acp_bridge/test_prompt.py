@@ -21,7 +21,7 @@ async def test_a_prompt_streams_its_answer_and_ends_last(tmp_path):
     async with bridge_world(says("hello", usage=usage), cwd=tmp_path) as world:
         session = await world.new_session()
         result = await world.prompt(session)
-        await world.client.send({"id": "q", "method": "nope"})
+        await world.send_frames({"id": "q", "method": "nope"})
         assert (await world.next())["id"] == "q", "nothing follows the response"
     assert result == {"stopReason": "end_turn"}
     assert world.text() == "hello"
@@ -138,7 +138,7 @@ async def test_prompt_and_cancel_in_one_write_settle(tmp_path):
     async with bridge_world(fallback=[HANG], cwd=tmp_path) as world:
         session = await world.new_session()
         params = {"sessionId": session, "prompt": [{"type": "text", "text": "x"}]}
-        await world.client.send(
+        await world.send_frames(
             {"id": 900, "method": "session/prompt", "params": params},
             {"method": "session/cancel", "params": {"sessionId": session}},
         )

@@ -143,7 +143,7 @@ async def test_two_loads_at_once_open_the_session_once(tmp_path):
     async with bridge_world(says("y"), cwd=tmp_path, store=store) as world:
         load = {"method": "session/load", "params": {"sessionId": session, "cwd": str(tmp_path)}}
         prompt = {"sessionId": session, "prompt": [{"type": "text", "text": "go on"}]}
-        await world.client.send(
+        await world.send_frames(
             {"id": "a", **load}, {"id": "b", **load}, {"id": "c", "method": "session/prompt", "params": prompt}
         )
         answers = [await world.until(lambda frame: "method" not in frame) for _ in range(3)]

@@ -12,6 +12,7 @@ from acp_bridge.credentials import Credential
 from acp_bridge.methods.v1.connection import Connection
 from acp_bridge.methods.v1.table import V1Dispatcher
 from acp_bridge.permission.policy import EditorPolicy
+from acp_bridge.testing.editor import Entry
 from agent_loop.commands.help import HelpCommand
 from agent_loop.commands.registry import CommandRegistry
 from agent_loop.commands.status import StatusCommand
@@ -19,6 +20,7 @@ from agent_loop.runtime import VirtualRuntime
 from agent_loop.session.store import SessionStore
 from bash_exec.fake import FakeBashExecutor, FakeCommand
 from tests.support.agent_world import OPTIONS, World, agent_world
+from tests.support.official import referee, schema_referee
 from tests.support.wire_client import WireClient, wire
 
 WINDOW = 1000
@@ -37,22 +39,28 @@ class BridgeWorld:
     cwd: str
     updates: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     requests: list[dict[str, Any]] = field(default_factory=list)
-    frames: list[dict[str, Any]] = field(default_factory=list)
+    entries: list[Entry] = field(default_factory=list)
     _next_id: int = 0
+
+    async def send_frames(self, *frames: dict[str, Any]) -> None:
+        """Send frames in one write."""
+        whole = [{"jsonrpc": "2.0", **frame} for frame in frames]
+        self.entries += [Entry("client", frame) for frame in whole]
+        await self.client.send(*whole)
 
     async def send(self, method: str, **params: Any) -> int:
         """Send a request; returns its id."""
         self._next_id += 1
-        await self.client.send({"jsonrpc": "2.0", "id": self._next_id, "method": method, "params": params})
+        await self.send_frames({"id": self._next_id, "method": method, "params": params})
         return self._next_id
 
     async def notify(self, method: str, **params: Any) -> None:
-        await self.client.send({"jsonrpc": "2.0", "method": method, "params": params})
+        await self.send_frames({"method": method, "params": params})
 
     async def next(self) -> dict[str, Any]:
-        """The next frame of the agent, kept in `frames` and, by kind, in `updates` or `requests`."""
+        """The next frame of the agent, kept in `entries` and, by kind, in `updates` or `requests`."""
         frame = await self.client.frame()
-        self.frames.append(frame)
+        self.entries.append(Entry("agent", {"jsonrpc": "2.0", **frame}))
         if frame.get("method") == "session/update":
             self.updates.append((frame["params"]["sessionId"], frame["params"]["update"]))
         elif "method" in frame:
@@ -166,3 +174,5 @@ async def bridge_world(
         if initialized:
             await world.call("initialize", protocolVersion=1, clientCapabilities=capabilities or {})
         yield world
+    official = schema_referee() if "session" in (capabilities or {}) else referee()
+    assert official.violations(world.entries) == [], "every frame that was read is valid"

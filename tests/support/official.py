@@ -1,9 +1,11 @@
 """The agent under test and the official referee, as this repository's tests use them."""
 
+import importlib
 import os
 import sys
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from acp_bridge.testing.validate import Referee
 
@@ -19,3 +21,15 @@ def agent_command() -> tuple[str, ...]:
 def referee() -> Referee:
     """Official models always, the official schema where it is found."""
     return Referee(environment=os.environ, schema=SHARED_SCHEMA)
+
+
+@cache
+def schema_referee() -> Referee:
+    """The official schema alone: it knows what is newer than the models of the Python SDK (notices)."""
+    return Referee(environment=os.environ, schema=SHARED_SCHEMA, load_module=_all_but_models)
+
+
+def _all_but_models(name: str) -> Any:
+    if name == "acp.schema":
+        raise ImportError(name)
+    return importlib.import_module(name)
