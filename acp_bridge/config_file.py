@@ -57,14 +57,19 @@ def _providers(table: Mapping[str, Any]) -> dict[str, Any]:
     return cast("dict[str, Any]", providers) if isinstance(providers, dict) else {}
 
 
-def _key_variable(provider: object) -> str | None:
-    name: object = cast("dict[str, Any]", provider).get("key_variable") if isinstance(provider, dict) else None
-    return name if isinstance(name, str) and name else None
+def _text(provider: object, field: str) -> str | None:
+    value: object = cast("dict[str, Any]", provider).get(field) if isinstance(provider, dict) else None
+    return value if isinstance(value, str) and value else None
 
 
 def key_variables(table: Mapping[str, Any]) -> list[str]:
     """Every variable that may hold a key, whatever else is wrong with the table: no child may see one."""
-    return [DEEPSEEK_KEY, *filter(None, map(_key_variable, _providers(table).values()))]
+    return [DEEPSEEK_KEY, *filter(None, (_text(row, "key_variable") for row in _providers(table).values()))]
+
+
+def configured_keys(table: Mapping[str, Any]) -> list[str]:
+    """Every key that stands in the table itself."""
+    return [*filter(None, (_text(row, "key") for row in _providers(table).values()))]
 
 
 def split_model(name: object, providers: Mapping[str, Any]) -> tuple[str, str | None]:
@@ -90,4 +95,4 @@ def chosen_key_variable(table: Mapping[str, Any], flags: Flags, environment: Map
         return None
     providers = _providers(table)
     provider, _model = split_model(wanted_model(table, flags, environment), providers)
-    return DEEPSEEK_KEY if provider == DEEPSEEK else _key_variable(providers.get(provider))
+    return DEEPSEEK_KEY if provider == DEEPSEEK else _text(providers.get(provider), "key_variable")

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple, Never, cast
 
 from acp_bridge.methods.v1.initialize import initialize_result, version_problem
 
-_POLL_SECONDS = 2.0
 _PLAIN_LINE = 64 * 1024
 _PLAIN_DEPTH = 100
 
@@ -24,14 +23,21 @@ class Greeting(NamedTuple):
     initialize_params: dict[str, Any] | None
 
 
-def greet(read_fd: int, write_fd: int, key_variable: str | None, *, parent_alive: Callable[[], bool]) -> Greeting:
+def greet(
+    read_fd: int,
+    write_fd: int,
+    key_variable: str | None,
+    *,
+    parent_alive: Callable[[], bool],
+    poll_seconds: float = 2.0,
+) -> Greeting:
     """Read until a line is whole (or EOF) and answer it when it is a plain `initialize`.
 
-    Blocking on purpose: nothing else runs yet. `parent_alive` is asked every 2 s while the client is silent.
+    Blocking on purpose: nothing else runs yet. `parent_alive` is asked every `poll_seconds` while the client is silent.
     """
     buffer = b""
     while b"\n" not in buffer and len(buffer) < _PLAIN_LINE:
-        while not select.select([read_fd], [], [], _POLL_SECONDS)[0]:
+        while not select.select([read_fd], [], [], poll_seconds)[0]:
             if not parent_alive():
                 return Greeting(buffer, None)
         chunk = os.read(read_fd, _PLAIN_LINE)

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from acp_bridge import VERSION
-from acp_bridge.config_file import Flags, RawConfig, chosen_key_variable, key_variables, read_config
+from acp_bridge.config_file import Flags, RawConfig, chosen_key_variable, configured_keys, key_variables, read_config
 from acp_bridge.handshake import Greeting, greet
 from acp_bridge.rpc.stdio import Stdio, claim
-from bash_exec.environment import is_secret_name, wipe_environment
+from bash_exec.environment import secret_names, wipe_environment
 
 if TYPE_CHECKING:
     from acp_bridge.settings import Settings
@@ -56,13 +56,13 @@ def main() -> NoReturn:
             file=sys.stderr,
         )
     stdio = claim()
-    parent = os.getppid()
-    raw = read_config(flags, os.environ)
-    names = {*key_variables(raw.table), *filter(is_secret_name, os.environ)}
-    environment = {**os.environ, **wipe_environment(names)}
-    key_variable = chosen_key_variable(raw.table, flags, environment)
     for number in STOPPING:
         signal.signal(number, lambda _number, _frame: sys.exit(0))
+    parent = os.getppid()
+    raw = read_config(flags, os.environ)
+    secret = secret_names(os.environ, key_sources=key_variables(raw.table), keys=configured_keys(raw.table))
+    environment = {**os.environ, **wipe_environment(secret)}
+    key_variable = chosen_key_variable(raw.table, flags, environment)
     greeting = greet(*stdio, key_variable, parent_alive=lambda: os.getppid() == parent)
     sys.exit(run(flags, raw, environment, stdio, greeting, parent))
 
@@ -145,10 +145,9 @@ async def _serve(start: "Start") -> int:  # noqa: C901 - the closures are the wi
     hooks = Hooks(lambda name, error: log.error("listener failed", hook=name, exc_info=error))
 
     def turn_failed(agent: "Agent", error: Exception) -> None:
-        if isinstance(error, HarnessError):
-            log.warning("turn failed", session=agent.id, code=error.code, message=error.message)
-        else:
-            log.error("turn failed", session=agent.id, exc_info=error)
+        # what has a code is an outcome; everything else is a bug, and its place is wanted
+        bug = None if isinstance(error, HarnessError) else error
+        log.warning("turn failed", session=agent.id, code=getattr(error, "code", None), error=str(error), exc_info=bug)
 
     hooks.on("agent/error", turn_failed)
     provider, model = _provider(settings)

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveInt, SecretStr, Valid
 
 from acp_bridge.config_file import APP, DEEPSEEK, Flags, RawConfig, split_model, wanted_model
 
+BaseUrl = Annotated[str, Field(pattern=r"^https?://.")]
 PermissionMode = Literal["ask", "full"]
 _Model = TypeVar("_Model", bound=BaseModel)
 
@@ -38,7 +39,7 @@ class ModelSettings(_Table):
 class ProviderSettings(_Table):
     """One OpenAI-compatible endpoint; without `key_variable` and `key` it needs no key."""
 
-    base_url: Annotated[str, Field(pattern=r"^https?://")] | None = None
+    base_url: BaseUrl | None = None
     key_variable: Annotated[str, Field(min_length=1)] | None = None
     key: SecretStr | None = None
     models: tuple[ModelSettings, ...] = ()
@@ -83,8 +84,8 @@ class Settings(BaseModel):
     config: Config
     provider: str
     model: str | None
-    deepseek_url: str | None
-    # of its sources only the variable has not been checked before: it is what an error must name
+    # of the sources of these two only the variable has not been checked before: it is what an error must name
+    deepseek_url: BaseUrl | None = Field(validation_alias="DEEPSEEK_BASE_URL")
     permission_mode: PermissionMode = Field(validation_alias="DSH_PERMISSION_MODE")
     sessions_root: Path
     spill_root: Path
@@ -111,7 +112,7 @@ def load_settings(raw: RawConfig, flags: Flags, environment: Mapping[str, str]) 
             "config": config,
             "provider": provider,
             "model": model,
-            "deepseek_url": environment.get("DEEPSEEK_BASE_URL") or own.base_url,
+            "DEEPSEEK_BASE_URL": environment.get("DEEPSEEK_BASE_URL") or own.base_url,
             "DSH_PERMISSION_MODE": flags.permission_mode
             or environment.get("DSH_PERMISSION_MODE")
             or config.permission.mode,

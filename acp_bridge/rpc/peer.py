@@ -81,13 +81,13 @@ class Peer:
                 incoming = IncomingRequests(dispatcher, handlers=handlers, writer=self._writer, log=self._log)
                 with self._reading:
                     await self._read(incoming, preread)
-                self.stop()
+                self._end()
                 try:
                     await on_eof()
                 finally:
                     handlers.cancel_scope.cancel()
         finally:
-            self.stop()
+            self._end()
             with anyio.move_on_after(LAST_FLUSH_SECONDS, shield=True):
                 await self.flush()
                 self._writer.release()
@@ -131,9 +131,12 @@ class Peer:
 
     def stop(self) -> None:
         """End as if the input had ended here (SIGTERM, death of the parent); again changes nothing."""
+        self._reading.cancel()
+
+    def _end(self) -> None:
+        # in one tick with `on_eof`: whoever loses its answer here finds its turn cancelled already
         self._outgoing.close()
         self._writer.lift_mark()
-        self._reading.cancel()
 
     async def _read(self, incoming: IncomingRequests, preread: bytes) -> None:
         self._receive(incoming, self._splitter.feed(preread))

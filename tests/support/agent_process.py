@@ -33,6 +33,11 @@ KEY = "sk-0123456789-test-key"
 _PASSED = ("PATH", "LANG", "LC_ALL")
 
 
+def script(name: str, *argv: str) -> tuple[str, ...]:
+    """The command that runs a script of this folder; its folder is not importable for it."""
+    return (sys.executable, "-P", str(Path(__file__).with_name(name)), *argv)
+
+
 @dataclass
 class AgentHome:
     """The directories and the environment of the agents of one test; nothing of the user's own is in it."""

@@ -18,7 +18,7 @@ class SdkAgent(acp.Agent):
     def on_connect(self, conn):
         self._client = conn
         self._messages = {}
-        self._http = httpx.AsyncClient(timeout=None)
+        self._http = httpx.AsyncClient(timeout=60)
 
     async def initialize(self, protocol_version, client_capabilities=None, client_info=None, **_):
         return acp.InitializeResponse(protocol_version=protocol_version)

@@ -87,8 +87,20 @@ def _summarised(event: SessionEvent) -> SessionEvent:
     shortened: dict[str, Any] = {**data, "content": [_short(block) for block in data["content"]]}
     meta: dict[str, Any] | None = data.get("meta")
     if meta and isinstance(meta.get("output"), str):
-        shortened["meta"] = {**meta, "output": cut(meta["output"], OUTPUT_LIMIT)}
+        shortened["meta"] = {**meta, "output": _short_output(meta["output"], meta.get("outputDropped", 0))}
     return KnownEvent(event.type, event.seq, event.time, shortened)
+
+
+def _short_output(output: str, dropped: int) -> str:
+    """Stored terminal output as head, note, tail; the note counts what was not stored, too."""
+    if len(output) <= OUTPUT_LIMIT:
+        return output
+    half = OUTPUT_LIMIT // 2
+    head, note, tail = output.partition(f"[{dropped} bytes not shown]\n")
+    if not note:
+        head, tail = output[:-half], output[-half:]
+    left_out = head[half:] + tail[:-half]
+    return f"{head[:half]}\x1b[0m\n[{dropped + len(left_out.encode())} bytes not shown]\n{tail[-half:]}"
 
 
 def _short(block: Block) -> Block:

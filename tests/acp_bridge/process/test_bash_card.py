@@ -11,6 +11,7 @@ from tests.support.bash_calls import bash_call, done
 
 LIVE_LIMIT = 256 * 1024
 ON_LOAD = 32 * 1024
+NOTHING = "(no output)\n"
 UNTIL_GO = "until [ -e go ]; do sleep 0.05; done"
 
 
@@ -226,21 +227,40 @@ async def test_without_terminals_the_card_ends_with_fenced_console_text(tmp_path
 
 
 @pytest.mark.parametrize("terminal", [True, False])
-async def test_a_job_that_a_command_leaves_behind_is_named_and_not_waited_for(tmp_path, terminal):
-    async with model_server([bash_call("sleep 60 & echo done"), done()]) as server:
+async def test_what_a_command_leaves_running_is_named_and_not_waited_for(tmp_path, terminal):
+    rows = {"sleep 60 & echo done": ("done\n", "sleep 60"), "setsid sleep 300": ("", "sleep 300")}
+    script = [part for command in rows for part in (bash_call(command), done())]
+    async with model_server(script) as server:
         home = agent_home(tmp_path, base_url=server.base_url)
         async with agent(home, "--permission-mode", "full") as editor:
             await editor.initialize(terminal=terminal)
             session = await editor.new_session()
+            for number, (output, left) in enumerate(rows.values()):
+                assert await editor.prompt(session) == "end_turn"
+                card = list(cards(editor.updates()).values())[-1]
+                (pid,) = card.raw["background"]
+                assert home.read(f"/proc/{pid}/comm") == "sleep\n"
+                told = server.requests[2 * number + 1].body["messages"][-1]["content"]
+                assert told == f"{output or NOTHING}[still running in background: {pid} ({left})]"
+                assert card.exits == ([{"exit_code": 0, "signal": None}] if terminal else [])
+                assert card.joined == (output if terminal else "")
+                assert card.said == ("" if terminal else f"```console\n{told}\n```")
+                assert card.statuses == ["in_progress", "completed"]
+
+
+async def test_the_end_of_a_background_command_is_told_to_the_model_once(tmp_path):
+    def answers(body):
+        told = [message for message in body["messages"] if "background command bash-1" in str(message["content"])]
+        if told:
+            return done(f"told {len(told)} times")
+        return bash_call("echo in the back", run_in_background=len(server.requests) == 1)
+
+    async with model_server(answers) as server:
+        home = agent_home(tmp_path, base_url=server.base_url, DSH_PERMISSION_MODE="full")
+        async with agent(home) as editor:
+            await editor.initialize()
+            session = await editor.new_session()
             assert await editor.prompt(session) == "end_turn"
-            (card,) = cards(editor.updates()).values()
-            (pid,) = card.raw["background"]
-            assert home.read(f"/proc/{pid}/comm") == "sleep\n"
-        told = server.requests[1].body["messages"][-1]["content"]
-    assert told == f"done\n[still running in background: {pid} (sleep 60)]"
-    assert card.exits == ([{"exit_code": 0, "signal": None}] if terminal else [])
-    if not terminal:
-        assert card.said == f"```console\n{told}\n```"
-    else:
-        assert card.joined == "done\n"
-    assert card.statuses == ["in_progress", "completed"]
+    assert editor.text() == "told 1 times"
+    (notice,) = home.events(session, "context/message")
+    assert notice["source"] == {"kind": "plugin", "plugin": "tool-bash"}

@@ -1,13 +1,12 @@
 """Every way in which it ends: exit code 0, no traceback, no process left (`agent` checks that), prompts settled."""
 
 import signal
-import sys
 
 import anyio
 import pytest
 
 from acp_bridge.testing.model_server import model_server
-from tests.support.agent_process import LIMIT, agent, agent_home
+from tests.support.agent_process import LIMIT, agent, agent_home, script
 from tests.support.bash_calls import bash_call, done
 from tests.support.official import agent_command
 
@@ -115,6 +114,30 @@ async def test_with_a_background_command_running(tmp_path):
             assert home.processes() == []
 
 
+async def test_a_background_command_that_ends_when_its_session_is_gone_tells_nobody(tmp_path):
+    slow_to_end = "trap 'sleep 0.5; touch go; sleep 0.5; exit' TERM; echo ready; while :; do sleep 0.1; done"
+
+    def answers(body):
+        if body["messages"][-1]["role"] == "tool":
+            return done()
+        if body["messages"][-1]["content"] == "first":
+            return bash_call("until [ -e go ]; do sleep 0.05; done", run_in_background=True)
+        return bash_call(slow_to_end)
+
+    async with model_server(answers) as server:
+        home = agent_home(tmp_path, base_url=server.base_url)
+        async with agent(home, *IN_FULL) as editor:
+            first = await started(editor)
+            assert await editor.prompt(first, "first") == "end_turn"
+            second = await editor.new_session()
+            prompt = await editor.send_prompt(second, "second")
+            await output(editor, "ready")
+            editor.close_stdin()
+            await assert_cancelled(editor, prompt)
+    assert "listener failed" not in editor.stderr
+    assert home.events(first, "context/message") == []
+
+
 @endings
 async def test_while_a_permission_is_asked_for(tmp_path, end):
     async with model_server([bash_call("echo never")]) as server:
@@ -190,7 +213,7 @@ async def test_a_client_that_stopped_reading_cannot_hold_it(tmp_path):
 async def test_its_parent_dies_while_its_input_stays_open(tmp_path, when):
     async with model_server([bash_call("echo ready; sleep 300")]) as server:
         home = agent_home(tmp_path, base_url=server.base_url)
-        command = [sys.executable, "-P", "-m", "tests.support.dying_parent", *agent_command(), *IN_FULL]
+        command = script("dying_parent.py", *agent_command(), *IN_FULL)
         async with agent(home, command=command) as editor:
             if when == "before initialize":
                 await editor.fill_stdin()

@@ -158,47 +158,48 @@ async def test_initialize_may_come_byte_by_byte_and_glued_to_what_follows(tmp_pa
         assert (await editor.answer(3))["error"]["code"] == UNKNOWN
 
 
-@pytest.mark.parametrize(
-    ("hello", "answer"),
-    [
-        (request("text id", "initialize", params={"protocolVersion": 1}), "text id"),
-        (request(None, "initialize", params={"protocolVersion": 1}), None),
-        (request("ключ", "initialize", params={"protocolVersion": 1}), "ключ"),
-        (request(1, "initialize", params={"protocolVersion": "0.9"}), 1),
-        (request(1, "initialize", params={"protocolVersion": 2.0, "clientCapabilities": None}), 1),
-        (request(1, "initialize", params={"protocolVersion": 70, "_meta": {"x": "y" * 70_000}}), 1),
-        (b"\xef\xbb\xbf" + request(1, "initialize", params={"protocolVersion": 1}) + b"\r", 1),
-    ],
-)
-async def test_initialize_is_answered_however_it_is_spelt(tmp_path, hello, answer):
-    home = agent_home(tmp_path)
-    async with agent(home, conversation=False) as editor:
-        await editor.send_line(hello)
-        assert (await editor.answer(answer))["result"]["protocolVersion"] == 1
-        assert len(editor.frames) == 1
+SPELT = [
+    (request(None, "initialize", params={"protocolVersion": 1}), None),
+    (request("ключ", "initialize", params={"protocolVersion": 1}), "ключ"),
+    (request(1, "initialize", params={"protocolVersion": "0.9"}), 1),
+    (request(2, "initialize", params={"protocolVersion": 2.0, "clientCapabilities": None}), 2),
+    (request(3, "initialize", params={"protocolVersion": 70, "_meta": {"x": "y" * 70_000}}), 3),
+    (b"\xef\xbb\xbf" + request(4, "initialize", params={"protocolVersion": 1}) + b"\r", 4),
+]
+
+
+@pytest.mark.parametrize("first", [0, 2, 4])
+async def test_initialize_is_answered_however_it_is_spelt_and_however_often(tmp_path, first):
+    async with agent(agent_home(tmp_path), conversation=False) as editor:
+        for hello, request_id in SPELT[first:] + SPELT[:first]:
+            await editor.send_line(hello)
+            assert (await editor.answer(request_id))["result"]["protocolVersion"] == 1
+        assert len(editor.frames) == len(SPELT)
         await editor.new_session()
 
 
-@pytest.mark.parametrize(
-    ("params", "code"),
-    [
-        (b"{}", PARAMS),
-        (b"null", PARAMS),
-        (b'{"protocolVersion":null}', PARAMS),
-        (b'{"protocolVersion":true}', PARAMS),
-        (b'{"protocolVersion":1.5}', PARAMS),
-        (b'{"protocolVersion":[1]}', PARAMS),
-        (b'{"protocolVersion":{}}', PARAMS),
-        (b"[1]", PARAMS),
-        (b'{"protocolVersion":1,"_meta":NaN}', PARSE),
-        (b'{"protocolVersion":1,"_meta":' + b"[" * 200 + b"]" * 200 + b"}", PARSE),
-    ],
-)
-async def test_an_initialize_that_cannot_be_answered_is_refused_and_may_be_sent_again(tmp_path, params, code):
+REFUSED = [
+    (b"{}", PARAMS),
+    (b"null", PARAMS),
+    (b'{"protocolVersion":null}', PARAMS),
+    (b'{"protocolVersion":true}', PARAMS),
+    (b'{"protocolVersion":1.5}', PARAMS),
+    (b'{"protocolVersion":[1]}', PARAMS),
+    (b'{"protocolVersion":{}}', PARAMS),
+    (b"[1]", PARAMS),
+    (b'{"protocolVersion":1,"_meta":NaN}', PARSE),
+    (b'{"protocolVersion":1,"_meta":' + b"[" * 200 + b"]" * 200 + b"}", PARSE),
+]
+
+
+@pytest.mark.parametrize("first", [0, 8, 9])
+async def test_an_initialize_that_cannot_be_answered_is_refused_and_may_be_sent_again(tmp_path, first):
     async with agent(agent_home(tmp_path), conversation=False) as editor:
-        await editor.send_raw(b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":' + params + b"}\n")
-        first = await editor.until(lambda _: True)
-        assert (first["id"], first["error"]["code"]) == (1 if code == PARAMS else None, code)
+        for params, code in REFUSED[first:] + REFUSED[:first]:
+            since = len(editor.entries)
+            await editor.send_raw(b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":' + params + b"}\n")
+            answer = await editor.until(lambda _: True, since=since)
+            assert (answer["id"], answer["error"]["code"]) == (1 if code == PARAMS else None, code), params
         await editor.send_line(request(2, "session/new", params={"cwd": "/"}))
         assert (await editor.answer(2))["error"]["code"] == INVALID
         await editor.initialize()

@@ -2,12 +2,11 @@
 
 import statistics
 import subprocess
-import sys
 import time
 
 import anyio
 
-from tests.support.agent_process import agent_home
+from tests.support.agent_process import agent_home, script
 from tests.support.official import agent_command
 
 ROUNDS = 7
@@ -31,7 +30,7 @@ def seconds_to_answer(command, env):
 
 def race(env):
     """Seconds of ours and of theirs, a pair per round."""
-    theirs = [sys.executable, "-m", "tests.support.sdk_agent"]
+    theirs = script("sdk_agent.py")
     for command in (agent_command(), theirs):
         seconds_to_answer(command, env)  # both compiled, both in the page cache
     return [(seconds_to_answer(agent_command(), env), seconds_to_answer(theirs, env)) for _ in range(ROUNDS)]

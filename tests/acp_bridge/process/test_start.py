@@ -3,14 +3,13 @@
 import os
 import pty
 import subprocess
-import sys
 
 import anyio
 import pytest
 
 import acp_bridge
 from acp_bridge.testing.model_server import model_server
-from tests.support.agent_process import agent, agent_home
+from tests.support.agent_process import agent, agent_home, script
 from tests.support.bash_calls import bash_call, done
 from tests.support.official import agent_command
 
@@ -45,7 +44,7 @@ async def test_initialize_is_answered_before_anything_heavy_is_imported_and_http
         def imported():
             return [set(line.split()) for line in home.read(tmp_path / "imports").splitlines()]
 
-        async with agent(home, command=[sys.executable, "-P", "-m", "tests.support.import_probe"]) as editor:
+        async with agent(home, command=script("import_probe.py")) as editor:
             await editor.initialize()
             assert imported()[0] & HEAVY == set()
             session = await editor.new_session()

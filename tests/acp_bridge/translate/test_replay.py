@@ -4,6 +4,8 @@ from acp_bridge.schema import ClientCapabilities
 from acp_bridge.translate.v1.replay import JOINED_LIMIT, OUTPUT_LIMIT, Replay
 from acp_bridge.translate.v1.updates import UpdateRenderer
 from agent_loop.session.events import make_event
+from agent_loop.tools.bash import BashTool
+from bash_exec.fake import FakeBashExecutor
 
 
 def replay(*events, window=None):
@@ -70,3 +72,28 @@ def test_usage_is_one_frame_at_the_end():
     message = ("assistant/message", {"turn": 1, "step": 1, "content": [], "usage": usage})
     updates = replay(*turn(message, message, delta("a")), window=10)
     assert [update["sessionUpdate"] for update in updates] == ["agent_message_chunk", "usage_update"]
+
+
+def shown_output(output, **meta):
+    result = {"turn": 1, "step": 1, "callId": "c", "content": [], "isError": False}
+    call = {"turn": 1, "step": 1, "callId": "c", "name": "bash", "arguments": '{"command": "ls", "description": "x"}'}
+    bash = BashTool(FakeBashExecutor({}, task_group=None), notify=lambda *_: None)
+    shown = Replay(
+        UpdateRenderer(
+            {"bash": bash}.get, ClientCapabilities(terminal_output=True), cwd="/p", window=lambda: None, live=False
+        )
+    )
+    events = turn(("tool/call", call), ("tool/result", {**result, "meta": {**meta, "exitCode": 0, "output": output}}))
+    updates = [
+        update for seq, (kind, data) in enumerate(events) for update in shown.feed(make_event(kind, seq, 0, data))
+    ]
+    return updates[-1]["_meta"]["terminal_output"]["data"]
+
+
+def test_the_note_in_shortened_terminal_output_counts_everything_that_is_missing():
+    half = OUTPUT_LIMIT // 2
+    assert shown_output("x" * OUTPUT_LIMIT) == "x" * OUTPUT_LIMIT
+    whole = shown_output("a" * half + "b" * 100 + "c" * half)
+    assert whole == "a" * half + "\x1b[0m\n[100 bytes not shown]\n" + "c" * half
+    stored = "a" * (half + 10) + "[70 bytes not shown]\n" + "c" * (half + 20)
+    assert shown_output(stored, outputDropped=70) == "a" * half + "\x1b[0m\n[100 bytes not shown]\n" + "c" * half

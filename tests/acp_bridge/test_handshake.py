@@ -1,0 +1,125 @@
+"""The light path: what it answers itself, and what it hands on untouched."""
+
+import json
+import os
+import select
+from contextlib import contextmanager
+
+import pytest
+
+from acp_bridge.handshake import Greeting, greet
+
+HELLO = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": 1}}
+
+
+@contextmanager
+def pipes():
+    """(its input, our end of it, our end of its output, its output)."""
+    read_fd, to_it = os.pipe()
+    from_it, write_fd = os.pipe()
+    ends = [read_fd, to_it, from_it, write_fd]
+    try:
+        yield ends
+    finally:
+        for end in ends:
+            if end >= 0:
+                os.close(end)
+
+
+def close(ends, index):
+    os.close(ends[index])
+    ends[index] = -1
+
+
+def greeted(data, *, key_variable="MY_KEY", end=False):
+    """(greeting, the frame that was answered or None)."""
+    with pipes() as ends:
+        os.write(ends[1], data)
+        if end:
+            close(ends, 1)
+        greeting = greet(ends[0], ends[3], key_variable, parent_alive=lambda: True)
+        answered = select.select([ends[2]], [], [], 0)[0]
+        return greeting, json.loads(os.read(ends[2], 1 << 16)) if answered else None
+
+
+def line(**members):
+    return json.dumps(HELLO | members).encode() + b"\n"
+
+
+@pytest.mark.parametrize("request_id", [1, -5, "text", ""])
+def test_a_plain_initialize_is_answered_and_what_follows_is_handed_on(request_id):
+    greeting, answer = greeted(line(id=request_id) + b'{"half')
+    assert answer["id"] == request_id
+    assert answer["result"]["protocolVersion"] == 1
+    assert "MY_KEY" in answer["result"]["authMethods"][0]["description"]
+    assert greeting == Greeting(b'{"half', {"protocolVersion": 1})
+
+
+def test_a_provider_without_a_key_offers_no_way_to_sign_in():
+    assert greeted(line(), key_variable=None)[1]["result"]["authMethods"] == []
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        b"\n",
+        b"garbage\n",
+        b"[]\n",
+        b"42\n",
+        b"\xff\n",
+        b"\xef\xbb\xbf" + line(),
+        b"[" * 100_000 + b"\n",
+        b"x" * 70_000,
+        line(method="session/new"),
+        line(jsonrpc="1.0"),
+        line(id=None),
+        line(id=True),
+        line(id=1.5),
+        line(id="\u00e9"),
+        line(params=None),
+        line(params=[1]),
+        line(params={}),
+        line(result={}),
+        line(error={}),
+        line(params={"protocolVersion": 1, "x": float("nan")}),
+        line(params={"protocolVersion": 1, "x": [[[]]] * 60}),
+    ],
+)
+def test_everything_else_is_handed_on_whole_and_not_answered(first):
+    with pipes() as ends:
+        os.set_blocking(ends[1], False)
+        sent = os.write(ends[1], first[:65536])
+        greeting = greet(ends[0], ends[3], "MY_KEY", parent_alive=lambda: True)
+        assert not select.select([ends[2]], [], [], 0)[0]
+    assert greeting == Greeting(first[:sent], None)
+
+
+@pytest.mark.parametrize("data", [b"", b'{"half', line()[:-1]])
+def test_the_end_of_the_input_hands_on_what_was_read_and_stays_the_end(data):
+    with pipes() as ends:
+        os.write(ends[1], data)
+        keep = os.dup(ends[0])
+        close(ends, 1)
+        greeting = greet(ends[0], ends[3], "MY_KEY", parent_alive=lambda: True)
+        assert greeting == Greeting(data, None)
+        assert os.read(ends[0], 10) == b""
+        assert not os.get_inheritable(ends[0])
+        os.close(keep)
+
+
+def test_a_reader_that_is_gone_ends_the_input_too():
+    with pipes() as ends:
+        os.write(ends[1], line())
+        close(ends, 2)
+        greeting = greet(ends[0], ends[3], "MY_KEY", parent_alive=lambda: True)
+        assert greeting.initialize_params == {"protocolVersion": 1}
+        assert os.read(ends[0], 10) == b""
+
+
+def test_a_silent_client_is_waited_for_as_long_as_the_parent_lives():
+    alive = iter([True, False])
+    with pipes() as ends:
+        os.write(ends[1], b'{"half')
+        greeting = greet(ends[0], ends[3], "MY_KEY", parent_alive=lambda: next(alive), poll_seconds=0)
+    assert greeting == Greeting(b'{"half', None)
+    assert list(alive) == []
