@@ -96,11 +96,16 @@ def _short_output(output: str, dropped: int) -> str:
     if len(output) <= OUTPUT_LIMIT:
         return output
     half = OUTPUT_LIMIT // 2
-    head, note, tail = output.partition(f"[{dropped} bytes not shown]\n")
+    head, note, tail = output.partition(_gap(dropped))
     if not note:
         head, tail = output[:-half], output[-half:]
     left_out = head[half:] + tail[:-half]
-    return f"{head[:half]}\x1b[0m\n[{dropped + len(left_out.encode())} bytes not shown]\n{tail[-half:]}"
+    return f"{head[:half]}{_gap(dropped + len(left_out.encode()))}{tail[-half:]}"
+
+
+def _gap(count: int) -> str:
+    # as stored output has it: the reset ends a colour that the cut went through
+    return f"\x1b[0m\n[{count} bytes not shown]\n"
 
 
 def _short(block: Block) -> Block:

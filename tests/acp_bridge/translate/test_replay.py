@@ -95,5 +95,5 @@ def test_the_note_in_shortened_terminal_output_counts_everything_that_is_missing
     assert shown_output("x" * OUTPUT_LIMIT) == "x" * OUTPUT_LIMIT
     whole = shown_output("a" * half + "b" * 100 + "c" * half)
     assert whole == "a" * half + "\x1b[0m\n[100 bytes not shown]\n" + "c" * half
-    stored = "a" * (half + 10) + "[70 bytes not shown]\n" + "c" * (half + 20)
+    stored = "a" * (half + 10) + "\x1b[0m\n[70 bytes not shown]\n" + "c" * (half + 20)
     assert shown_output(stored, outputDropped=70) == "a" * half + "\x1b[0m\n[100 bytes not shown]\n" + "c" * half
