@@ -16,8 +16,8 @@ from agent_loop.vocabulary import Block, JsonObject
 Update = dict[str, Any]
 FindTool = Callable[[str], Tool | None]
 
-TEXT_LIMIT = 1024 * 1024
-"""Characters of one text in a frame: keeps every line far below 4 MiB."""
+TEXT_LIMIT = 256 * 1024
+"""Characters of one text in a frame: keeps every line below 4 MiB, also where each is escaped to six bytes."""
 LIVE_OUTPUT_LIMIT = 256 * 1024
 """Characters of live terminal output per call; the rest comes with the result."""
 CUT_NOTE = "\n[… {count} characters left out …]\n"

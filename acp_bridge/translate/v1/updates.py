@@ -12,7 +12,7 @@ from acp_bridge.translate.v1 import cards
 from acp_bridge.translate.v1.cards import FindTool, OpenCard, Update
 from acp_bridge.translate.v1.prompts import from_block
 from agent_loop.session.events import KnownEvent, SessionEvent
-from agent_loop.vocabulary import JsonObject
+from agent_loop.vocabulary import Block, JsonObject
 
 
 def text_update(kind: str, text: str, message_id: str) -> Update:
@@ -24,6 +24,15 @@ def pieces(text: str) -> Iterator[str]:
     """`text` in parts that keep every frame below the line limit."""
     for start in range(0, len(text), cards.TEXT_LIMIT):
         yield text[start : start + cards.TEXT_LIMIT]
+
+
+def _user_chunks(blocks: list[Block], message_id: str) -> Iterator[Update]:
+    for block in blocks:
+        content = from_block(block)
+        if content["type"] == "text" and len(content["text"]) > cards.TEXT_LIMIT:
+            yield from (text_update("user_message_chunk", part, message_id) for part in pieces(content["text"]))
+        else:
+            yield {"sessionUpdate": "user_message_chunk", "content": content, "messageId": message_id}
 
 
 class UpdateRenderer:
@@ -74,10 +83,7 @@ class UpdateRenderer:
             case "user/message":
                 if self._live and data["source"]["kind"] == "user":
                     return []
-                return [
-                    {"sessionUpdate": "user_message_chunk", "content": from_block(block), "messageId": f"u{event.seq}"}
-                    for block in data["content"]
-                ]
+                return list(_user_chunks(data["content"], f"u{event.seq}"))
             case "tool/call":
                 return self._call(data)
             case "tool/result":
@@ -94,7 +100,7 @@ class UpdateRenderer:
             case "command/run":
                 if self._live:
                     return []
-                return [text_update("user_message_chunk", data["line"], f"u{event.seq}")]
+                return [text_update("user_message_chunk", part, f"u{event.seq}") for part in pieces(data["line"])]
             case "command/done":
                 return [text_update("agent_message_chunk", part, f"c{event.seq}") for part in pieces(data["text"])]
             case "session/title":

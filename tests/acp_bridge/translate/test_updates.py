@@ -116,3 +116,13 @@ def test_a_link_alone_is_a_prompt():
 )
 def test_each_end_of_a_turn_has_one_answer(reason, answer):
     assert stop_of(reason) == answer
+
+
+def test_a_huge_prompt_comes_back_in_parts_below_the_line_limit():
+    text = {"type": "text", "text": "x" * (TEXT_LIMIT + 1)}
+    event = make_event("user/message", 7, 0, {"content": [text], "source": {"kind": "user"}})
+    updates = renderer(live=False).render(event)
+    assert [len(update["content"]["text"]) for update in updates] == [TEXT_LIMIT, 1]
+    assert {update["messageId"] for update in updates} == {"u7"}
+    line = make_event("command/run", 8, 0, {"commandId": "1", "line": "/help " + "x" * TEXT_LIMIT})
+    assert len(renderer(live=False).render(line)) == 2
