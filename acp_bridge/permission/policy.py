@@ -70,10 +70,6 @@ class EditorPolicy(PermissionPolicy):
             if not self._asks(session_id, waiting.effect):
                 waiting.settle(Decision("allow", "policy"))
 
-    def forget(self, session_id: str) -> None:
-        """The session is gone."""
-        self._modes.pop(session_id, None)
-
     def _asks(self, session_id: str, effect: str) -> bool:
         return self.mode(session_id) != FULL and effect in {"edit", "execute"}
 

@@ -160,13 +160,6 @@ def test_a_digest_tells_arguments_and_directories_apart():
     assert digest_of(one, "/p") != digest_of(ToolCall("a", "bash", {"x": 1}, ""), "/p")
 
 
-def test_a_forgotten_session_has_the_default_mode_again():
-    policy = EditorPolicy(default_mode="ask", send=lambda *_: None, prompt_owns=lambda _: True)
-    policy.set_mode("s", "full")
-    policy.forget("s")
-    assert policy.mode("s") == "ask"
-
-
 async def test_the_first_decision_about_an_ask_stands():
     asked, withdrawn = anyio.Event(), []
 

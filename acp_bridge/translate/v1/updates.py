@@ -60,10 +60,6 @@ class UpdateRenderer:
         self._asked: set[str] = set()
         self._used: int | None = None
 
-    def open_calls(self) -> list[str]:
-        """Ids of the cards that are on the screen without an end."""
-        return list(self._cards)
-
     def take_over(self, shown: "UpdateRenderer") -> None:
         """Go on where `shown` (a replay of the same events) has stopped: its open cards are the screen now."""
         self._cards, self._asked = shown.screen()

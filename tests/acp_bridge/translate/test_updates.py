@@ -64,13 +64,6 @@ def test_unknown_events_are_not_shown():
     assert renderer().render(make_event("from/later", 0, 0, {})) == []
 
 
-def test_open_calls_are_known():
-    shown = renderer()
-    data = {"turn": 1, "step": 1, "callId": "c1", "name": "x", "arguments": "{}"}
-    shown.render(make_event("tool/call", 0, 0, data))
-    assert shown.open_calls() == ["c1"]
-
-
 def test_an_unknown_block_reads_as_its_kind():
     assert from_block({"type": "image", "url": "x"}) == {"type": "text", "text": "[image]"}
 
