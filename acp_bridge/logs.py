@@ -1,7 +1,8 @@
 """Logs for people who debug: structlog to stderr and a rotating file (acp.md §1).
 
 May not know: what is logged. Invariant: nothing goes to stdout (an unconfigured structlog would), the file is 0600 in
-a 0700 directory, and a log that cannot be written never stops the agent.
+a 0700 directory, and a log that cannot be written never stops the agent. structlog is imported with the first event
+that is written: a start that has nothing to say does not wait for it.
 """
 
 import logging
@@ -10,8 +11,6 @@ import os
 import sys
 from pathlib import Path
 from typing import Any
-
-import structlog
 
 _MAX_BYTES = 5 * 1024 * 1024
 _KEPT = 2
@@ -25,41 +24,71 @@ class _PrivateRotatingFile(logging.handlers.RotatingFileHandler):
         return open(descriptor, self.mode, encoding="utf-8")
 
 
-def configure_logs(directory: Path | None, level: str) -> Any:
-    """Set up both outputs and return the logger.
+class Log:
+    """A structlog logger that sets itself up when it is first needed.
 
     `directory` None = stderr only. `level`: the name of a logging level; an unknown one is said and read as INFO.
     """
-    handlers: list[logging.Handler] = [logging.StreamHandler(sys.stderr)]
-    problem: OSError | None = None
-    if directory is not None:
-        try:
-            # one by one: `parents=True` would give the parents that it makes to everybody
-            for path in (*reversed(directory.parents), directory):
-                path.mkdir(mode=0o700, exist_ok=True)
-            handlers.append(
-                _PrivateRotatingFile(directory / "agent.log", maxBytes=_MAX_BYTES, backupCount=_KEPT, encoding="utf-8")
-            )
-        except OSError as error:
-            problem = error
-    root = logging.getLogger()
-    root.handlers[:] = handlers
-    levels = logging.getLevelNamesMapping()
-    root.setLevel(levels.get(level, logging.INFO))
-    structlog.configure(
-        processors=[
-            structlog.stdlib.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.format_exc_info,
-            structlog.processors.KeyValueRenderer(key_order=["timestamp", "level", "event"], drop_missing=True),
-        ],
-        wrapper_class=structlog.stdlib.BoundLogger,
-        logger_factory=structlog.stdlib.LoggerFactory(),
-        cache_logger_on_first_use=False,
-    )
-    log = structlog.stdlib.get_logger("dsh-acp-agent")
-    if level not in levels:
-        log.warning("unknown log level", wanted=level, known=", ".join(levels))
-    if problem is not None:
-        log.warning("no log file", directory=str(directory), error=str(problem))
-    return log
+
+    def __init__(self, directory: Path | None, level: str) -> None:
+        levels = logging.getLevelNamesMapping()
+        self._directory = directory
+        self._threshold = levels.get(level, logging.INFO)
+        self._logger: Any = None
+        if level not in levels:
+            self.warning("unknown log level", wanted=level, known=", ".join(levels))
+
+    def debug(self, event: str, **details: Any) -> None:
+        """For those who look closely."""
+        self._write(logging.DEBUG, event, details)
+
+    def warning(self, event: str, **details: Any) -> None:
+        """Something is not as it should be; the agent goes on."""
+        self._write(logging.WARNING, event, details)
+
+    def error(self, event: str, **details: Any) -> None:
+        """Something failed. `exc_info`: the exception whose traceback is wanted."""
+        self._write(logging.ERROR, event, details)
+
+    def _write(self, level: int, event: str, details: dict[str, Any]) -> None:
+        if level < self._threshold:
+            return
+        if self._logger is None:
+            self._logger = self._configure()
+        self._logger.log(level, event, **details)
+
+    def _configure(self) -> Any:
+        import structlog  # noqa: PLC0415 - 75 ms that a quiet start need not pay
+
+        handlers: list[logging.Handler] = [logging.StreamHandler(sys.stderr)]
+        problem: OSError | None = None
+        if self._directory is not None:
+            try:
+                handlers.append(_file_handler(self._directory))
+            except OSError as error:
+                problem = error
+        root = logging.getLogger()
+        root.handlers[:] = handlers
+        root.setLevel(self._threshold)
+        structlog.configure(
+            processors=[
+                structlog.stdlib.add_log_level,
+                structlog.processors.TimeStamper(fmt="iso", utc=True),
+                structlog.processors.format_exc_info,
+                structlog.processors.KeyValueRenderer(key_order=["timestamp", "level", "event"], drop_missing=True),
+            ],
+            wrapper_class=structlog.stdlib.BoundLogger,
+            logger_factory=structlog.stdlib.LoggerFactory(),
+            cache_logger_on_first_use=False,
+        )
+        logger = structlog.stdlib.get_logger("dsh-acp-agent")
+        if problem is not None:
+            logger.warning("no log file", directory=str(self._directory), error=str(problem))
+        return logger
+
+
+def _file_handler(directory: Path) -> logging.Handler:
+    # one by one: `parents=True` would give the parents that it makes to everybody
+    for path in (*reversed(directory.parents), directory):
+        path.mkdir(mode=0o700, exist_ok=True)
+    return _PrivateRotatingFile(directory / "agent.log", maxBytes=_MAX_BYTES, backupCount=_KEPT, encoding="utf-8")

@@ -17,6 +17,7 @@ from acp_bridge.rpc.stdio import Stdio, claim
 from bash_exec.environment import secret_names, wipe_environment
 
 if TYPE_CHECKING:
+    from acp_bridge.logs import Log
     from acp_bridge.settings import Settings
     from agent_loop.abort import AbortSignal
     from agent_loop.agent import Agent
@@ -43,7 +44,7 @@ class Start(NamedTuple):
     stdio: Stdio
     greeting: Greeting
     parent: int
-    log: Any
+    log: "Log"
 
 
 def main() -> NoReturn:
@@ -91,10 +92,10 @@ def run(
     import platformdirs
 
     from acp_bridge.config_file import APP
-    from acp_bridge.logs import configure_logs
+    from acp_bridge.logs import Log
     from acp_bridge.settings import SettingsError, load_settings
 
-    log = configure_logs(platformdirs.user_log_path(APP), environment.get("DSH_LOG_LEVEL", "INFO").upper())
+    log = Log(platformdirs.user_log_path(APP), environment.get("DSH_LOG_LEVEL", "INFO").upper())
     problem: str | None = None
     try:
         settings = load_settings(raw, flags, environment)

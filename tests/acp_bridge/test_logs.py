@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import structlog
 
-from acp_bridge.logs import configure_logs
+from acp_bridge.logs import Log
 
 
 @contextmanager
@@ -14,11 +14,10 @@ def logs(directory, level="INFO"):
     """A configured log; the process's own logging is as before afterwards."""
     root = logging.getLogger()
     handlers, before = root.handlers[:], root.level
-    log = configure_logs(directory, level)
-    ours = root.handlers[:]
     try:
-        yield log
+        yield Log(directory, level)
     finally:
+        ours = [handler for handler in root.handlers if handler not in handlers]
         root.handlers[:] = handlers
         root.setLevel(before)
         structlog.reset_defaults()
@@ -34,14 +33,14 @@ def mode(path):
 def test_an_event_goes_to_stderr_and_to_a_private_file(tmp_path, capsys):
     directory = tmp_path / "made" / "on the way"
     with logs(directory) as log:
-        log.info("it happened", detail=3)
+        log.warning("it happened", detail=3)
         log.debug("too fine")
     out, err = capsys.readouterr()
     written = (directory / "agent.log").read_text()
     assert out == ""
     for text in (err, written):
         assert "event='it happened' detail=3" in text
-        assert "level='info'" in text
+        assert "level='warning'" in text
         assert "too fine" not in text
     assert [mode(path) for path in (directory.parent, directory, directory / "agent.log")] == [
         "0o700",
@@ -53,7 +52,7 @@ def test_an_event_goes_to_stderr_and_to_a_private_file(tmp_path, capsys):
 def test_the_file_rotates_and_stays_private(tmp_path):
     with logs(tmp_path) as log:
         for _ in range(6):
-            log.info("x" * 1_000_000)
+            log.warning("x" * 1_000_000)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["agent.log", "agent.log.1"]
     assert {mode(path) for path in tmp_path.iterdir()} == {"0o600"}
 
@@ -62,25 +61,32 @@ def test_an_exception_is_written_with_its_traceback(tmp_path, capsys):
     with logs(None) as log:
         try:
             raise ValueError("the reason")
-        except ValueError:
-            log.exception("failed")
+        except ValueError as error:
+            log.error("failed", exc_info=error)  # noqa: TRY400 - our own logger takes the exception
     assert "ValueError: the reason" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_directory_that_cannot_be_made_is_said_and_nothing_else(tmp_path, capsys):
     (tmp_path / "file").touch()
-    with logs(tmp_path / "file" / "log"):
-        pass
+    with logs(tmp_path / "file" / "log") as log:
+        log.warning("hello")
     assert "event='no log file'" in capsys.readouterr().err
 
 
 def test_an_unknown_level_is_said_and_read_as_info(capsys):
     with logs(None, "LOUD") as log:
-        log.info("still here")
+        log.warning("still here")
         log.debug("not here")
     err = capsys.readouterr().err
     assert "event='unknown log level'" in err
     assert "wanted='LOUD'" in err
     assert "still here" in err
     assert "not here" not in err
+
+
+def test_a_log_with_nothing_to_say_touches_nothing(tmp_path, capsys):
+    with logs(tmp_path / "log") as log:
+        log.debug("too fine")
+    assert capsys.readouterr() == ("", "")
+    assert list(tmp_path.iterdir()) == []

@@ -50,7 +50,7 @@ async def test_initialize_is_answered_before_anything_heavy_is_imported_and_http
             session = await editor.new_session()
             await editor.update("available_commands_update")
             assert len(imported()) > 1
-            assert HEAVY - imported()[-1] == {"httpx2", "argparse"}
+            assert HEAVY - imported()[-1] == {"httpx2", "argparse", "structlog"}
             assert await editor.prompt(session) == "end_turn"
             assert "httpx2" in imported()[-1]
 
