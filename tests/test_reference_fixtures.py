@@ -33,7 +33,7 @@ def replay(name: str) -> Run:
         has_model_turn=name != "handshake",
         source="recorded",
         env={"DSH_PERMISSION_MODE": "full"},
-        profile=AgentProfile(command=agent_command()),
+        profile=AgentProfile(command=agent_command(), replay_env="DSH_SNAPSHOT", log_glob="**/*.jsonl"),
     )
     run = run_scenario(scenario)
     assert run.failures == [], run.stderr

@@ -1,13 +1,14 @@
 """What the virtual editor answers to the agent's own requests (contract snapshots.md §2: `permissionAnswers` …).
 
 May not know: processes, threads. Invariant: answers go first in, first out; when they are used up a permission is
-`cancelled` and everything else is an unknown method — a client that offers nothing.
+`cancelled` and everything else is an unknown method — a client that offers nothing. An answer that names a session
+waits for a request of that session; all others go to whoever asks next.
 """
 
 from collections import deque
 from collections.abc import Mapping, Sequence
 
-from acp_bridge.testing.json_values import JsonObject
+from acp_bridge.testing.json_values import JsonObject, as_object
 
 _FAMILIES = {"session/request_permission": "permission", "elicitation/create": "elicitation"}
 _CANCELLED: JsonObject = {"result": {"outcome": {"outcome": "cancelled"}}}
@@ -19,6 +20,11 @@ class Answers:
     def __init__(self, queues: Mapping[str, Sequence[JsonObject]]) -> None:
         self._queues = {family: deque(rows) for family, rows in queues.items()}
         self._late: list[JsonObject] = []
+        self._aliases: dict[str, str] = {}
+
+    def name_session(self, session_id: str, alias: str) -> None:
+        """Tell whose requests the answers for `alias` are for."""
+        self._aliases[session_id] = alias
 
     def answer(self, request: JsonObject) -> JsonObject | None:
         """The response to `request` (`{id, result|error}`), None when it gets none, or none now.
@@ -26,8 +32,7 @@ class Answers:
         Raises `ValueError` when the script asks for an option that was not offered.
         """
         family = _FAMILIES.get(request["method"]) or str(request["method"]).split("/", maxsplit=1)[0]
-        queue = self._queues.get(family)
-        row: JsonObject = queue.popleft() if queue else {}
+        row = self._next(family, request)
         if "never" in row:
             return None
         if "error" in row:
@@ -43,6 +48,16 @@ class Answers:
             self._late.append(response)
             return None
         return response
+
+    def _next(self, family: str, request: JsonObject) -> JsonObject:
+        queue = self._queues.get(family, deque[JsonObject]())
+        params = as_object(request.get("params")) or {}
+        alias = self._aliases.get(params.get("sessionId", ""))
+        for index, row in enumerate(queue):
+            if row.get("session", alias) == alias:
+                del queue[index]
+                return {key: value for key, value in row.items() if key != "session"}
+        return {}
 
     def late(self) -> list[JsonObject]:
         """The late answers, each once: due when the prompt that asked has been answered."""

@@ -15,7 +15,7 @@ def difference(expected: Sequence[JsonObject], found: Sequence[JsonObject], *, w
     """A readable account of the first difference, or None. `accept` is the command that takes `found` as right."""
     for index in range(max(len(expected), len(found))):
         old, new = expected[index : index + 1], found[index : index + 1]
-        fields = list(_fields("$", old[0], new[0])) if old and new else []
+        fields = list(field_differences("$", old[0], new[0])) if old and new else []
         if old and new and not fields:
             continue
         lines = [f"{what} differs at record {index + 1} (expected {len(expected)} records, found {len(found)})"]
@@ -30,7 +30,8 @@ def difference(expected: Sequence[JsonObject], found: Sequence[JsonObject], *, w
     return None
 
 
-def _fields(path: str, expected: Any, found: Any) -> Iterator[tuple[str, str, str]]:
+def field_differences(path: str, expected: Any, found: Any) -> Iterator[tuple[str, str, str]]:
+    """Each field below `path` that differs: its path, and both values as (shortened) JSON, or the word nothing."""
     old, new = _children(expected), _children(found)
     if old is None or new is None or type(expected) is not type(found):
         if expected != found or type(expected) is not type(found):
@@ -42,7 +43,7 @@ def _fields(path: str, expected: Any, found: Any) -> Iterator[tuple[str, str, st
         elif part not in new:
             yield path + part, _short(old[part]), "nothing"
         else:
-            yield from _fields(path + part, old[part], new[part])
+            yield from field_differences(path + part, old[part], new[part])
 
 
 def _children(value: Any) -> JsonObject | None:

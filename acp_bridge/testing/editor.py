@@ -11,13 +11,15 @@ import os
 import signal
 import subprocess
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, NoReturn
 
 from acp_bridge.testing.answers import Answers
 from acp_bridge.testing.json_values import JsonObject, as_object, encode
+from acp_bridge.testing.pacing import STEADY, Pacing
 
 _READ_SIZE = 1 << 16
 
@@ -28,10 +30,11 @@ class EditorError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One frame of the wire."""
+    """One frame of the wire. `at` counts seconds from the editor's making; two equal frames are equal at any time."""
 
     sender: Literal["client", "agent"]
     frame: JsonObject
+    at: float = field(default=0.0, compare=False)
 
 
 class Editor:
@@ -46,6 +49,7 @@ class Editor:
         stderr: Path,
         answers: Answers | None = None,
         seconds: float = 30.0,
+        pacing: Pacing = STEADY,
     ) -> None:
         self.entries: list[Entry] = []
         self.raw = bytearray()
@@ -57,12 +61,15 @@ class Editor:
         self._stderr = stderr
         self._answers = answers or Answers({})
         self._seconds = seconds
+        self._pacing = pacing
+        self._pauses: list[threading.Timer] = []
         self._changed = threading.Condition()
         self._writing = threading.Lock()
         self._methods: dict[int, str] = {}
         self._running: tuple[subprocess.Popen[bytes], threading.Thread] | None = None
         self._stdin = -1
         self._ended = True
+        self._made_at = time.monotonic()
 
     def start(self) -> None:
         """Start a process. Raises `EditorError` when the command cannot be run."""
@@ -116,6 +123,10 @@ class Editor:
         self.exits.append(process.wait())
         # a child in a session of its own may still hold stdout; its bytes would come too late to count
         reader.join(self._seconds)
+        for timer in self._pauses:
+            timer.cancel()
+            timer.join()
+        self._pauses.clear()
 
     def request(self, method: str, params: JsonObject) -> int:
         """Send a request; returns its id: 1, 2, … over all processes."""
@@ -167,19 +178,24 @@ class Editor:
             if len(self.entries) > before:
                 raise EditorError(f"expected quiet, got {encode(self.entries[before].frame)[:300]}")
 
+    def _now(self) -> float:
+        return time.monotonic() - self._made_at
+
     def _close_stdin(self) -> None:
         descriptor, self._stdin = self._stdin, -1
         if descriptor >= 0:
             os.close(descriptor)
 
     def _send(self, frame: JsonObject) -> None:
-        data = memoryview((encode(frame) + "\n").encode())
+        data = (encode(frame) + "\n").encode()
         with self._writing:
             with self._changed:
-                self.entries.append(Entry("client", frame))
+                self.entries.append(Entry("client", frame, self._now()))
             try:
-                while data:
-                    data = data[os.write(self._stdin, data) :]
+                for piece in self._pacing.pieces(data):
+                    rest = memoryview(piece)
+                    while rest:
+                        rest = rest[os.write(self._stdin, rest) :]
             except OSError:
                 # it has gone: whoever waits for an answer is told so
                 return
@@ -207,10 +223,19 @@ class Editor:
             if frame is None:
                 self.failures.append(f"stdout holds a line that is no JSON object: {line[:200]!r}")
             else:
-                self.entries.append(Entry("agent", frame))
+                self.entries.append(Entry("agent", frame, self._now()))
             self._changed.notify_all()
         for answer in self._answers_to(frame or {}):
-            self._send({"jsonrpc": "2.0", **answer})
+            self._answer({"jsonrpc": "2.0", **answer})
+
+    def _answer(self, frame: JsonObject) -> None:
+        pause = self._pacing.pause()
+        if not pause:
+            self._send(frame)
+            return
+        timer = threading.Timer(pause, self._send, [frame])
+        self._pauses.append(timer)
+        timer.start()
 
     def _answers_to(self, frame: JsonObject) -> list[JsonObject]:
         if "method" in frame:
@@ -222,7 +247,9 @@ class Editor:
                     self._changed.notify_all()
                 return []
             return [answer] if answer else []
-        return self._answers.late() if self._methods.get(frame.get("id", 0)) == "session/prompt" else []
+        # an id may be anything that a broken agent writes
+        asked = self._methods.get(frame["id"]) if type(frame.get("id")) is int else None
+        return self._answers.late() if asked == "session/prompt" else []
 
 
 def is_response(frame: JsonObject, request_id: int) -> bool:

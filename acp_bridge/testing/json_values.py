@@ -46,8 +46,12 @@ def read_lines(path: Path) -> list[JsonObject]:
 
 def write_lines(path: Path, records: Iterable[JsonObject]) -> None:
     """Write one compact object a line."""
-    lines = [encode(record) + "\n" for record in records]
-    path.write_text("".join(lines), encoding="utf-8", newline="\n")
+    path.write_text(lines_of(records), encoding="utf-8", newline="\n")
+
+
+def lines_of(records: Iterable[JsonObject]) -> str:
+    """The text of a JSON lines file: one compact object a line."""
+    return "".join([encode(record) + "\n" for record in records])
 
 
 def encode(value: Any) -> str:

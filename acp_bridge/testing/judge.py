@@ -17,17 +17,23 @@ from acp_bridge.testing.scenario import Scenario
 from acp_bridge.testing.validate import Referee
 
 
-def judge(scenario: Scenario, run: Run, referee: Referee) -> list[str]:
-    """Findings, each a readable paragraph; the last one shows stderr when there is any finding."""
+def judge(
+    scenario: Scenario, run: Run, referee: Referee, *, accept: str | None = None, record: str | None = None
+) -> list[str]:
+    """Findings, each a readable paragraph; the last one shows stderr when there is any finding.
+
+    `accept` and `record` are the commands that take a new transcript, or a new log, as right.
+    """
     findings = list(run.failures)
     findings += referee.violations(run.entries)
     findings += Conversation().violations(run.entries)
     findings += [f"{name} is not advertised" for name in scenario.capabilities if not _advertised(run, name)]
-    accept = f"python -m acp_bridge.testing accept --root {scenario.directory.parent} {scenario.name}"
+    accept = accept or f"python -m acp_bridge.testing accept --root {scenario.directory.parent} {scenario.name}"
     golden = difference(read_lines(scenario.golden), run.transcript, what=str(scenario.golden), accept=accept)
     findings += [golden] if golden else []
-    findings += _logs(scenario, run)
-    findings += _leftovers(scenario, run)
+    if scenario.profile.log_glob is not None:
+        findings += _logs(scenario, run, record or f"bin/record {scenario.name}")
+        findings += leftovers(scenario, run)
     if findings and run.stderr:
         findings.append(f"stderr of the agent:\n{run.stderr}")
     return findings
@@ -42,7 +48,7 @@ def _advertised(run: Run, name: str) -> bool:
     return value is not None and value is not False
 
 
-def _logs(scenario: Scenario, run: Run) -> Iterator[str]:
+def _logs(scenario: Scenario, run: Run, record: str) -> Iterator[str]:
     paths = scenario.logs()
     if len(paths) != len(run.logs):
         yield f"{scenario.directory}: {len(paths)} session logs are recorded, the run opened {len(run.logs)} sessions"
@@ -52,12 +58,13 @@ def _logs(scenario: Scenario, run: Run) -> Iterator[str]:
         expected = normalise_log(read_lines(path))
         if len(expected) == 1 and found is None:
             continue
-        changed = difference(expected, found or [], what=str(path), accept=f"bin/record {scenario.name}")
+        changed = difference(expected, found or [], what=str(path), accept=record)
         if changed:
             yield changed
 
 
-def _leftovers(scenario: Scenario, run: Run) -> Iterator[str]:
+def leftovers(scenario: Scenario, run: Run) -> Iterator[str]:
+    """Recorded model calls that the run did not make."""
     for number, path in enumerate(scenario.logs(), start=1):
         used = [(row["turn"], row["step"]) for row in run.report if row["session"] == number]
         override = _override(scenario, number)

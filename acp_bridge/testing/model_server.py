@@ -218,8 +218,10 @@ async def _send_body(writer: asyncio.StreamWriter, answer: Answer) -> None:
 
 
 def _finished(answer: Answer) -> Answer:
-    """A flat answer with the finish reason that it left out."""
-    return {"finish": "tool_calls" if answer.get("tool_calls") else "stop", **answer}
+    """A flat answer as one op: with the finish reason that it left out, without the gate of its head."""
+    op = {"finish": "tool_calls" if answer.get("tool_calls") else "stop", **answer}
+    op.pop("gate", None)
+    return op
 
 
 def _sse(payload: Any) -> bytes:

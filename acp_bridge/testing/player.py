@@ -10,21 +10,35 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from acp_bridge.testing.answers import Answers
 from acp_bridge.testing.editor import Editor, EditorError, is_response
 from acp_bridge.testing.json_values import JsonObject, contains, encode
 from acp_bridge.testing.normalise import update_of
 from acp_bridge.testing.scenario import Script, Step
 
 _POLL_SECONDS = 0.02
+_SHOWN = 1000  # characters of a frame in an error
 
 
 class Player:
-    """One run of one script. `session_ids` lists the sessions in the order of their creation."""
+    """One run of one script. `session_ids` lists the sessions in the order of their creation.
 
-    def __init__(self, editor: Editor, *, cwd: Path, settles_session: str | None = None, seconds: float = 30.0) -> None:
+    `answers` are those of the editor: they learn which session an alias means.
+    """
+
+    def __init__(
+        self,
+        editor: Editor,
+        *,
+        cwd: Path,
+        answers: Answers | None = None,
+        settles_session: str | None = None,
+        seconds: float = 30.0,
+    ) -> None:
         self.session_ids: list[str] = []
         self._editor = editor
         self._cwd = cwd
+        self._answers = answers or Answers({})
         self._settles_session = settles_session
         self._seconds = seconds
         self._sessions: dict[str, str] = {}
@@ -91,6 +105,7 @@ class Player:
         params: JsonObject = {"cwd": str(self._cwd), "mcpServers": [], **fields}
         session_id: str = self._result(self._editor.request("session/new", params))["sessionId"]
         self._sessions[step.session] = session_id
+        self._answers.name_session(session_id, step.session)
         self.session_ids.append(session_id)
         self._settle(session_id, since)
 
@@ -143,7 +158,7 @@ class Player:
         else:
             after: Any = fields.get("afterUpdate", "agent_message_chunk")
             wanted = {"sessionUpdate": after} if isinstance(after, str) else after
-            self._await_update(self._session(step), wanted, since=since)
+            self._await_update(self._session(step), wanted, since=since, during=request_id)
         self._cancel(step, fields)
         self._result(request_id)
 
@@ -168,12 +183,27 @@ class Player:
         since = self._seen.get(session_id, 0)
         self._seen[session_id] = self._await_update(session_id, wanted, since=since, seconds=_seconds(fields)) + 1
 
-    def _await_update(self, session_id: str, wanted: JsonObject, *, since: int, seconds: float | None = None) -> int:
+    def _await_update(
+        self,
+        session_id: str,
+        wanted: JsonObject,
+        *,
+        since: int,
+        seconds: float | None = None,
+        during: int | None = None,
+    ) -> int:
+        """The index of the update; it has to come before the answer to the request `during`."""
+
         def matches(frame: JsonObject) -> bool:
+            if during is not None and is_response(frame, during):
+                return True
             update = update_of(frame)
             return bool(update) and frame["params"].get("sessionId") == session_id and contains(update, wanted)
 
-        return self._editor.wait(matches, since=since, what=f"update {encode(wanted)}", seconds=seconds)[0]
+        index, frame = self._editor.wait(matches, since=since, what=f"update {encode(wanted)}", seconds=seconds)
+        if "method" not in frame:
+            raise EditorError(f"answered before its update {encode(wanted)}: {encode(frame)[:_SHOWN]}")
+        return index
 
     def _expect_quiet(self, _step: Step, fields: JsonObject) -> None:
         self._editor.expect_quiet(fields["ms"] / 1000)

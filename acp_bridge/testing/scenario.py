@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from acp_bridge.testing.json_values import JsonObject, as_object
+from acp_bridge.testing.json_values import JsonObject, as_list, as_object
 
 
 class ScenarioError(Exception):
@@ -28,22 +28,32 @@ class AgentProfile:
     `command` starts the agent. `settles_session` names the update that follows each opened session some time after
     the response: the editor waits for it, so that its place in the transcript does not depend on timing.
     `spill_root`, relative to HOME, is where the agent keeps output that was too long.
+
+    An agent that can replay its own log says so with `replay_env`, the prefix of the variables that lead it
+    (`DSH_SNAPSHOT`: contract §3), and `log_glob`, where below its sessions root it writes the logs. Without them it is
+    a foreign agent: the scripted server plays the scenario's `model.json`, and there is no second surface.
     """
 
     command: tuple[str, ...] = ("dsh-acp-agent",)
     settles_session: str | None = None
     spill_root: str | None = None
+    replay_env: str | None = None
+    log_glob: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """One folder. `capabilities` are dotted names that the agent must advertise, e.g. `loadSession`."""
+    """One folder. `capabilities` are dotted names that the agent must advertise, e.g. `loadSession`.
+
+    `concurrent`: its sessions run at the same time, so that the order of frames is only certain inside each session.
+    """
 
     directory: Path
     has_model_turn: bool
     source: Literal["recorded", "authored"]
     env: Mapping[str, str] = field(default_factory=dict[str, str])
     capabilities: tuple[str, ...] = ()
+    concurrent: bool = False
     profile: AgentProfile = AgentProfile()
 
     @property
@@ -66,6 +76,11 @@ class Scenario:
         """The authored model answers, when there are some."""
         path = self.directory / "replay.override.json"
         return path if path.exists() else None
+
+    @property
+    def model(self) -> Path:
+        """The script of the model server: what a recording talks to, and what a foreign agent replays."""
+        return self.directory / "model.json"
 
     def logs(self) -> list[Path]:
         """`session.jsonl`, `session.2.jsonl`, … as far as they exist without a gap."""
@@ -91,13 +106,17 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """The client's side of a run. `answers` maps `permission`, `elicitation`, `fs`, `terminal` to their queue."""
+    """The client's side of a run. `answers` maps `permission`, `elicitation`, `fs`, `terminal` to their queue.
+
+    An answer with a `session` (an alias) is kept for the requests of that session.
+    """
 
     steps: tuple[Step, ...]
     answers: Mapping[str, tuple[JsonObject, ...]] = field(default_factory=dict[str, tuple[JsonObject, ...]])
 
 
-_ROW_KEYS = {"name", "has_model_turn", "source", "env", "capabilities"}
+_ROW_KEYS = {"name", "has_model_turn", "source", "env", "capabilities", "concurrent"}
+_AGENT_KEYS = {"command", "settles_session", "spill_root", "replay_env", "log_glob"}
 
 
 def load_scenarios(root: Path) -> list[Scenario]:
@@ -107,14 +126,13 @@ def load_scenarios(root: Path) -> list[Scenario]:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise ScenarioError(path, str(error)) from error
-    agent = table.get("agent", {})
-    if extra := sorted(agent.keys() - {"command", "settles_session", "spill_root"}):
+    agent: JsonObject = table.get("agent", {})
+    if extra := sorted(agent.keys() - _AGENT_KEYS):
         raise ScenarioError(path, f"[agent]: unknown {', '.join(extra)}")
-    profile = AgentProfile(
-        command=tuple(agent.get("command", AgentProfile().command)),
-        settles_session=agent.get("settles_session"),
-        spill_root=agent.get("spill_root"),
-    )
+    if ("replay_env" in agent) != ("log_glob" in agent):
+        raise ScenarioError(path, "[agent]: replay_env and log_glob stand together")
+    command = tuple(agent.pop("command", AgentProfile().command))
+    profile = AgentProfile(command=command, **agent)
     return [_scenario(path, row, profile) for row in table.get("scenario", [])]
 
 
@@ -132,6 +150,7 @@ def _scenario(path: Path, row: JsonObject, profile: AgentProfile) -> Scenario:
         source=row["source"],
         env=row.get("env", {}),
         capabilities=tuple(row.get("capabilities", ())),
+        concurrent=row.get("concurrent", False),
         profile=profile,
     )
 
@@ -183,6 +202,17 @@ def load_script(path: Path) -> Script:
     )
 
 
+def load_model(path: Path) -> list[JsonObject]:
+    """The answers of a model script (see `model_server`). Raises `ScenarioError`."""
+    try:
+        rows = as_list(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError) as error:
+        raise ScenarioError(path, str(error)) from error
+    if rows is None:
+        raise ScenarioError(path, "this is no list of answers")
+    return rows
+
+
 def _step(path: Path, number: int, row: Any) -> Step:
     fields = dict(as_object(row) or {})
     op, session = fields.pop("op", None), fields.pop("session", "")
@@ -202,6 +232,6 @@ def _answers(path: Path, key: str, name: str, rows: Any) -> tuple[JsonObject, ..
     known = _ANSWER_KEYS[name]
     for number, row in enumerate(rows, start=1):
         table = as_object(row) or {}
-        if len(table) != 1 or not table.keys() <= known:
+        if len(table.keys() - {"session"}) != 1 or not table.keys() <= known | {"session"}:
             raise ScenarioError(path, f"{key} {number}: {row!r} is not one of {', '.join(sorted(known))}")
     return tuple(rows)

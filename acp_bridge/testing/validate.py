@@ -119,7 +119,7 @@ class Referee:
         model = getattr(self._models, name, None)
         if model is not None:
             try:
-                model.model_validate(value)
+                _checks(model)(value)
             except ValueError as error:
                 yield f"{name} (official model): {' '.join(str(error).split())[:400]}"
 
@@ -177,6 +177,14 @@ def _schema_path(environment: Mapping[str, str], given: Path | None) -> Path | N
     shared = environment.get("DSH_SHARED")
     candidates = [environment.get("ACP_SCHEMA"), f"{shared}/acp/schema-v1.json" if shared else None, given]
     return next((Path(path) for path in candidates if path and Path(path).exists()), None)
+
+
+def _checks(model: Any) -> Callable[[Any], Any]:
+    """What raises `ValueError` for a value that is none of `model`."""
+    if hasattr(model, "model_validate"):
+        return model.model_validate
+    # a union of models; what they are made of is there when they are
+    return importlib.import_module("pydantic").TypeAdapter(model).validate_python
 
 
 def _check_error(error: Any) -> Iterator[str]:

@@ -3,8 +3,11 @@
 `say X` · `ask` (a permission, then says the outcome) · `read` (a file of the client) · `hang` and `file` (say, or touch
 `started`, then wait for the cancel) · `call X` (a model call: log and report) · `fail` · `garbage` · `tail` (half a
 line) · `die` · `deaf` (does not exit) · `card` (a tool call that stays open). Started with `python stub_agent.py`.
+
+With STUB_STRICT a model call has a fingerprint, and a replay checks it (`mute`: without saying which call it was).
 """
 
+import hashlib
 import json
 import os
 import sys
@@ -58,8 +61,16 @@ def wait_for_cancel():
 def model_call(session, text):
     log = logs[session]
     turn = sum(event["type"] == "turn/start" for event in log) + 1
+    number = list(logs).index(session) + 1
+    strict = os.environ.get("STUB_STRICT")
+    fingerprint = hashlib.sha256(text.encode()).hexdigest()
+    if strict and recorded_fingerprint(number, turn) not in {None, fingerprint}:
+        where = "somewhere" if strict == "mute" else f"session {number} turn {turn} step 1"
+        raise RuntimeError(f"fingerprint mismatch at {where}")
+    header = ("request/header", {"turn": turn, "step": 1, "fingerprint": fingerprint})
     rows = [
         ("turn/start", {"turn": turn, "trigger": {"kind": "message", "source": {"kind": "user"}}}),
+        *([header] if strict else []),
         ("assistant/chunk", {"turn": turn, "step": 1, "chunk": {"type": "text-delta", "index": 0, "text": text}}),
         ("assistant/chunk", {"turn": turn, "step": 1, "chunk": {"type": "finish", "reason": {"kind": "stop"}}}),
         ("turn/end", {"turn": turn, "reason": {"kind": "completed"}}),
@@ -72,7 +83,18 @@ def model_call(session, text):
         file.writelines(json.dumps(record) + "\n" for record in [header, *log])
     if report := os.environ.get("DSH_SNAPSHOT_REPORT"):
         with open(report, "a") as file:
-            file.write(json.dumps({"session": list(logs).index(session) + 1, "turn": turn, "step": 1}) + "\n")
+            file.write(json.dumps({"session": number, "turn": turn, "step": 1}) + "\n")
+
+
+def recorded_fingerprint(number, turn):
+    fixture = os.environ["DSH_SNAPSHOT_FILE"]
+    path = fixture if number == 1 else fixture.replace(".jsonl", f".{number}.jsonl")
+    if os.environ["DSH_SNAPSHOT"] == "replay" and os.path.exists(path):
+        with open(path) as file:
+            for row in map(json.loads, file):
+                if row["type"] == "request/header" and row["data"]["turn"] == turn:
+                    return row["data"]["fingerprint"]
+    return None
 
 
 def prompt(session, text):

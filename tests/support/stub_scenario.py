@@ -22,6 +22,11 @@ def stub_scenario(folder: Path, *steps: dict[str, Any], source: Any = "recorded"
     if answers is not None:
         script["permissionAnswers"] = answers
     (folder / "input.json").write_text(json.dumps(script))
-    profile = AgentProfile(command=STUB, settles_session="available_commands_update")
+    profile = AgentProfile(
+        command=STUB,
+        settles_session="available_commands_update",
+        replay_env="DSH_SNAPSHOT",
+        log_glob="**/*.jsonl",
+    )
     values: dict[str, Any] = {"has_model_turn": False, "profile": profile, **fields}
     return Scenario(folder, source=source, **values)

@@ -58,3 +58,20 @@ def test_other_requests_have_queues_of_their_own():
 def test_a_request_without_an_answer_is_an_unknown_method():
     error = {"code": -32601, "message": "no answer for terminal/create"}
     assert Answers({}).answer({"id": 1, "method": "terminal/create"}) == {"id": 1, "error": error}
+
+
+def test_an_answer_that_names_a_session_waits_for_a_request_of_it():
+    answers = Answers(
+        {"permission": [{"kind": "reject_once", "session": "b"}, {"kind": "allow_once"}, {"never": True}]}
+    )
+    answers.name_session("id-a", "a")
+    answers.name_session("id-b", "b")
+
+    def ask(session):
+        request = permission()
+        request["params"]["sessionId"] = session
+        return answers.answer(request)
+
+    assert ask("id-a") == {"id": 1, "result": selected("id-of-allow_once")}
+    assert ask("id-b") == {"id": 1, "result": selected("id-of-reject_once")}
+    assert ask("id-a") is None

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from acp_bridge.testing.guards import check_folders
@@ -87,3 +89,13 @@ def test_missing_files_are_named(tmp_path):
         "one/session.jsonl: missing",
         "one/stdout.golden.jsonl: missing",
     ]
+
+
+def test_a_foreign_agent_needs_a_model_script_and_no_log(tmp_path):
+    scenario = folder(tmp_path)
+    foreign = replace(scenario, has_model_turn=True, profile=replace(scenario.profile, replay_env=None, log_glob=None))
+    assert findings(tmp_path, foreign) == ["one/model.json: missing"]
+    assert findings(tmp_path, replace(foreign, has_model_turn=False)) == []
+    (scenario.directory / "session.jsonl").unlink()
+    (scenario.directory / "model.json").write_text("[]\n")
+    assert findings(tmp_path, replace(foreign, source="authored")) == []

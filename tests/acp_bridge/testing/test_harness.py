@@ -120,3 +120,20 @@ def test_the_spill_root_is_masked_where_the_profile_says_it_is(tmp_path):
     )
     run = run_scenario(type(scenario)(scenario.directory, False, "recorded", profile=profile))
     assert run.failures == []
+
+
+def test_frames_of_concurrent_sessions_are_told_session_by_session(tmp_path):
+    steps = [
+        {"op": "newSession", "session": "b"},
+        prompt("say one", session="b"),
+        prompt("say two"),
+        prompt("say three", session="b"),
+    ]
+    scenario = stub_scenario(tmp_path / "s", *steps, concurrent=True)
+    run = run_scenario(scenario)
+    assert run.failures == []
+    rows = [
+        frame.get("id") or frame["params"]["update"].get("content", {}).get("text") or "commands"
+        for frame in run.transcript
+    ]
+    assert rows == [1, 2, 3, "commands", "two", 5, "commands", "one", 4, "three", 6]

@@ -205,3 +205,23 @@ def test_a_kind_that_was_not_offered_fails_the_run(tmp_path):
     assert run.failures == [
         "step 3 (prompt): the script answers allow_always, which was not offered (allow_once, reject_once)"
     ]
+
+
+def test_a_prompt_that_is_answered_before_its_update_fails_the_run_at_once(tmp_path):
+    run = play(tmp_path, {"op": "promptAndCancel", "text": "fail early", "afterUpdate": "plan"})
+    assert run.failures[0].startswith(
+        'step 3 (promptAndCancel): answered before its update {"sessionUpdate":"plan"}: {"jsonrpc":"2.0","id":3,"error"'
+    )
+    assert "early" in run.failures[0]
+
+
+def test_an_answer_of_the_script_can_be_for_one_session(tmp_path):
+    run = play(
+        tmp_path,
+        {"op": "newSession", "session": "b"},
+        prompt("ask"),
+        prompt("ask", session="b"),
+        answers=[{"kind": "reject_once", "session": "b"}, {"kind": "allow_once"}],
+    )
+    said = [frame["params"]["update"]["content"]["text"] for frame in run.transcript if "selected" in str(frame)]
+    assert [json.loads(text)["optionId"] for text in said] == ["allow_once", "reject_once"]

@@ -210,6 +210,7 @@ def root(tmp_path) -> Path:
         stub_scenario(tmp_path / name, prompt(f"call {name}"))
     rows = "".join(f'[[scenario]]\nname="{name}"\nhas_model_turn=true\nsource="recorded"\n' for name in ("one", "two"))
     agent = f'[agent]\ncommand={json.dumps(STUB)}\nsettles_session="available_commands_update"\n'
+    agent += 'replay_env="DSH_SNAPSHOT"\nlog_glob="**/*.jsonl"\n'
     (tmp_path / "scenarios.toml").write_text(agent + rows)
     return tmp_path
 
@@ -238,11 +239,28 @@ def test_a_recording_that_fails_is_an_exit_code(root, capsys):
     assert "one was not recorded" in capsys.readouterr().out
 
 
+def test_a_refresh_says_what_changed(root, capsys):
+    main(["record", "--root", str(root)], {})
+    change(root / "two" / "stdout.golden.jsonl", '"text":"two"', '"text":"2"')
+    capsys.readouterr()
+    assert main(["refresh", "--root", str(root)], {}) == 0
+    out = capsys.readouterr().out
+    assert "one is as it was\nok   one\n" in out
+    assert 'expected "2", found "two"' in out
+
+
 def test_an_orphan_is_a_finding(root, capsys):
     main(["record", "--root", str(root)], {})
     (root / "three").mkdir()
     assert main(["check", "--root", str(root)], {}) == 1
     assert "three: not declared" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("action", ["record", "refresh", "accept"])
+def test_ci_never_writes(root, capsys, action):
+    assert main([action, "--root", str(root)], {"CI": "1"}) == 2
+    assert capsys.readouterr().out.startswith(f"{action} writes into the scenarios, and CI never writes")
+    assert not (root / "one" / "session.jsonl").exists()
 
 
 def test_an_unknown_name_is_an_error(root, capsys):

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from acp_bridge.testing.scenario import ScenarioError, load_scenarios, load_script
+from acp_bridge.testing.scenario import ScenarioError, load_model, load_scenarios, load_script
 
 
 def toml(tmp_path, text):
@@ -123,3 +123,37 @@ def test_steps_and_answers_are_read(tmp_path):
 def test_a_wrong_script_is_named_with_its_step(tmp_path, document, problem):
     with pytest.raises(ScenarioError, match=problem):
         script(tmp_path, document)
+
+
+def test_an_agent_that_replays_its_log_says_how(tmp_path):
+    agent = '[agent]\nreplay_env="X"\nlog_glob="*.jsonl"\n'
+    row = '[[scenario]]\nname="a"\nhas_model_turn=true\nsource="authored"\nconcurrent=true'
+    (only,) = toml(tmp_path, agent + row)
+    assert (only.profile.replay_env, only.profile.log_glob, only.concurrent) == ("X", "*.jsonl", True)
+    with pytest.raises(ScenarioError, match="replay_env and log_glob stand together"):
+        toml(tmp_path, '[agent]\nreplay_env="X"')
+
+
+def test_an_answer_can_name_its_session(tmp_path):
+    path = tmp_path / "input.json"
+    path.write_text('{"steps":[],"permissionAnswers":[{"kind":"allow_once","session":"a"}]}')
+    assert load_script(path).answers["permission"] == ({"kind": "allow_once", "session": "a"},)
+    path.write_text('{"steps":[],"permissionAnswers":[{"session":"a"}]}')
+    with pytest.raises(ScenarioError, match="is not one of"):
+        load_script(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"), [(None, "No such file"), ("[", "Expecting"), ("{}", "no list of answers")]
+)
+def test_a_wrong_model_script_is_named(tmp_path, text, problem):
+    path = tmp_path / "model.json"
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(ScenarioError, match=problem):
+        load_model(path)
+
+
+def test_a_model_script_is_a_list_of_answers(tmp_path):
+    (tmp_path / "model.json").write_text('[{"text":["hi"]}]')
+    assert load_model(tmp_path / "model.json") == [{"text": ["hi"]}]

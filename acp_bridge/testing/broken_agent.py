@@ -1,0 +1,39 @@
+"""`python -m acp_bridge.testing.broken_agent [--fault NAME]…`: an ACP agent that breaks rules on request.
+
+May not know: the conformance suite that it is the counter-example of. Standard library only. Invariant: with
+`--fault none` it keeps every rule; each fault breaks exactly the rules that `FAULTS` names for it; without `--fault`
+every fault is on that leaves the others visible.
+"""
+
+import argparse
+import os
+import signal
+import sys
+from typing import NoReturn
+
+from acp_bridge.testing.broken_agent_faults import FAULTS
+from acp_bridge.testing.broken_agent_methods import Agent
+
+
+def main() -> NoReturn:
+    """Run from the command line."""
+    parser = argparse.ArgumentParser(prog="broken_agent", description="An ACP agent that breaks rules on request.")
+    parser.add_argument("--fault", action="append", choices=["none", *FAULTS], metavar="NAME", help="may be repeated")
+    parser.add_argument("--list", action="store_true", help="print every fault with the rules it breaks")
+    arguments = parser.parse_args()
+    if arguments.list:
+        for name, fault in FAULTS.items():
+            sys.stdout.write(f"{name:28} {' '.join(fault.rules):24} {fault.sentence}\n")
+        sys.exit(0)
+    together = [name for name, fault in FAULTS.items() if not fault.alone]
+    faults = frozenset(arguments.fault or together) - {"none"}
+    signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(0))
+    # the protocol's descriptor is kept apart: what a tool prints goes to stderr
+    output = os.dup(1)
+    if "prints-on-stdout" not in faults:
+        os.dup2(2, 1)
+    Agent(faults, output).serve(sys.stdin.buffer)
+
+
+if __name__ == "__main__":
+    main()

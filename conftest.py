@@ -1,0 +1,23 @@
+"""What only this product can check of a replayed scenario (`--acp-scenarios snapshots`)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from acp_bridge.testing.harness import Run
+    from acp_bridge.testing.scenario import Scenario
+
+
+def acp_scenario_checks(scenario: Scenario, run: Run) -> list[str]:
+    """The official schema where it is found, and the universal replay invariant: a log keeps its meaning."""
+    from acp_bridge.testing.json_values import read_lines  # noqa: PLC0415 - a run without scenarios does not need it
+    from acp_bridge.testing.normalise import normalise_log  # noqa: PLC0415 - the same
+    from tests.support.history import history  # noqa: PLC0415 - the same
+    from tests.support.official import schema_referee  # noqa: PLC0415 - the same
+
+    findings = schema_referee().violations(run.entries)
+    for path, log in zip(scenario.logs(), run.logs, strict=False):
+        if log is not None and history(log) != history(normalise_log(read_lines(path))):
+            findings.append(f"{path}: the history derived from the log that was written again is another one")
+    return findings
