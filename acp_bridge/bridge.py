@@ -25,6 +25,7 @@ from agent_loop.session.store import PersistenceError
 from agent_loop.tools.registry import ToolRegistry
 from agent_loop.tools.seam import ToolCall
 from bash_exec.seam import BashExecutor
+from bash_exec.secrets import SecretRegistry
 
 MakeOptions = Callable[[str], AgentOptions]
 """Agent options for a working directory."""
@@ -45,6 +46,7 @@ class Parts:
     runtime: Runtime
     options: MakeOptions
     window: Window
+    secrets: SecretRegistry
 
 
 class Bridge:

@@ -67,9 +67,16 @@ def key_variables(table: Mapping[str, Any]) -> list[str]:
     return [DEEPSEEK_KEY, *filter(None, (_text(row, "key_variable") for row in _providers(table).values()))]
 
 
-def configured_keys(table: Mapping[str, Any]) -> list[str]:
-    """Every key that stands in the table itself."""
-    return [*filter(None, (_text(row, "key") for row in _providers(table).values()))]
+def configured_keys(table: Mapping[str, Any]) -> dict[str, str]:
+    """Every key that stands in the table itself, by its provider's name."""
+    return {name: key for name, row in _providers(table).items() if (key := _text(row, "key"))}
+
+
+def allowed_variables(table: Mapping[str, Any]) -> list[str]:
+    """The names that the table gives back to commands, whatever else is wrong with it."""
+    given: object = table.get("env")
+    names: object = cast("dict[str, Any]", given).get("allow") if isinstance(given, dict) else None
+    return [name for name in cast("list[Any]", names) if isinstance(name, str)] if isinstance(names, list) else []
 
 
 def split_model(name: object, providers: Mapping[str, Any]) -> tuple[str, str | None]:

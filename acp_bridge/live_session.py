@@ -89,7 +89,7 @@ class LiveSession:
         self._find_tool = find_tool
         self._window = window
         self._renderer = self._make_renderer(live=True)
-        self._output = TerminalOutput(self._show_output, call_later)
+        self._output = TerminalOutput(self._show_output, call_later, secrets=agent.session.secrets)
         self._prompts: dict[str, PromptInFlight] = {}
         self._call_later = call_later
         self._holds = 0

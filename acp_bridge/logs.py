@@ -1,14 +1,15 @@
 """Logs for people who debug: structlog to stderr and a rotating file (acp.md §1).
 
 May not know: what is logged. Invariant: nothing goes to stdout (an unconfigured structlog would), the file is 0600 in
-a 0700 directory, and a log that cannot be written never stops the agent. structlog is imported with the first event
-that is written: a start that has nothing to say does not wait for it.
+a 0700 directory, no secret gets into a line, and a log that cannot be written never stops the agent. structlog is
+imported with the first event that is written: a start that has nothing to say does not wait for it.
 """
 
 import logging
 import logging.handlers
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,17 +25,34 @@ class _PrivateRotatingFile(logging.handlers.RotatingFileHandler):
         return open(descriptor, self.mode, encoding="utf-8")
 
 
+class _RedactedLine(logging.Formatter):
+    """Redacts whole lines, tracebacks and those of other libraries included."""
+
+    def __init__(self, redact: Callable[[str], str]) -> None:
+        super().__init__()
+        self._redact = redact
+
+    def format(self, record: logging.LogRecord) -> str:
+        return self._redact(super().format(record))
+
+
 class Log:
     """A structlog logger that sets itself up when it is first needed.
 
     `directory` None = stderr only. `level`: the name of a logging level; an unknown one is said and read as INFO.
+    `redact` takes the secrets out of a line.
     """
 
-    def __init__(self, directory: Path | None, level: str) -> None:
+    def __init__(self, directory: Path | None, level: str, *, redact: Callable[[str], str]) -> None:
         levels = logging.getLevelNamesMapping()
         self._directory = directory
         self._threshold = levels.get(level, logging.INFO)
         self._logger: Any = None
+        self._formatter = _RedactedLine(redact)
+        # what other libraries say before our first event
+        logging.lastResort = logging.StreamHandler(sys.stderr)
+        logging.lastResort.setLevel(logging.WARNING)
+        logging.lastResort.setFormatter(self._formatter)
         if level not in levels:
             self.warning("unknown log level", wanted=level, known=", ".join(levels))
 
@@ -67,6 +85,8 @@ class Log:
                 handlers.append(_file_handler(self._directory))
             except OSError as error:
                 problem = error
+        for handler in handlers:
+            handler.setFormatter(self._formatter)
         root = logging.getLogger()
         root.handlers[:] = handlers
         root.setLevel(self._threshold)

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from agent_loop.agent import Agent
     from agent_loop.llm.openai_compat.models import ModelProfile, ProviderProfile
     from agent_loop.tools.seam import ToolCall
+    from bash_exec.seam import BashExecutor
+    from bash_exec.secrets import SecretRegistry
 
 REPLAY_FAILED = 3
 """Exit code at EOF when a replay met a call that was not recorded (snapshots.md §5)."""
@@ -45,6 +47,7 @@ class Start(NamedTuple):
     greeting: Greeting
     parent: int
     log: "Log"
+    secrets: "SecretRegistry"
 
 
 def main() -> NoReturn:
@@ -61,7 +64,7 @@ def main() -> NoReturn:
         signal.signal(number, lambda _number, _frame: sys.exit(0))
     parent = os.getppid()
     raw = read_config(flags, os.environ)
-    secret = secret_names(os.environ, key_sources=key_variables(raw.table), keys=configured_keys(raw.table))
+    secret = secret_names(os.environ, key_sources=key_variables(raw.table), keys=configured_keys(raw.table).values())
     environment = {**os.environ, **wipe_environment(secret)}
     key_variable = chosen_key_variable(raw.table, flags, environment)
     greeting = greet(*stdio, key_variable, parent_alive=lambda: os.getppid() == parent)
@@ -92,10 +95,13 @@ def run(
     import platformdirs
 
     from acp_bridge.config_file import APP
+    from acp_bridge.known_secrets import known_secrets
     from acp_bridge.logs import Log
     from acp_bridge.settings import SettingsError, load_settings
 
-    log = Log(platformdirs.user_log_path(APP), environment.get("DSH_LOG_LEVEL", "INFO").upper())
+    secrets = known_secrets(raw.table, environment)
+    level = environment.get("DSH_LOG_LEVEL", "INFO").upper()
+    log = Log(platformdirs.user_log_path(APP), level, redact=secrets.redact)
     problem: str | None = None
     try:
         settings = load_settings(raw, flags, environment)
@@ -104,7 +110,7 @@ def run(
         log.warning("configuration", problem=problem)
         settings = load_settings(RawConfig(raw.path, {}), Flags(), {})
     return anyio.run(
-        _serve, Start(settings, problem, environment, key_variables(raw.table), stdio, greeting, parent, log)
+        _serve, Start(settings, problem, environment, key_variables(raw.table), stdio, greeting, parent, log, secrets)
     )
 
 
@@ -112,8 +118,10 @@ async def _serve(start: "Start") -> int:  # noqa: C901 - the closures are the wi
     import asyncio
 
     import anyio
+    import platformdirs
 
     from acp_bridge.bridge import Bridge, Parts
+    from acp_bridge.config_file import APP
     from acp_bridge.credentials import Credential
     from acp_bridge.methods.v1.connection import Connection
     from acp_bridge.methods.v1.table import V1Dispatcher
@@ -174,7 +182,7 @@ async def _serve(start: "Start") -> int:  # noqa: C901 - the closures are the wi
             return REPLAY_UNUSABLE
         if replay.warning:
             log.warning(replay.warning)
-    sessions = LiveSessions(JsonlSessionStore(settings.sessions_root, runtime), hooks, runtime)
+    sessions = LiveSessions(JsonlSessionStore(settings.sessions_root, runtime), hooks, runtime, secrets=start.secrets)
     peer = Peer(start.stdio, before_write=sessions.write_pending, log=log)
     tools = ToolRegistry(hooks)
     commands = CommandRegistry(hooks)
@@ -211,16 +219,30 @@ async def _serve(start: "Start") -> int:  # noqa: C901 - the closures are the wi
                 source = {"kind": "plugin", "plugin": "tool-bash"}
                 agent.inject(InboxMessage(runtime.new_id(), [{"type": "text", "text": text}], source))
 
-        executor = LocalBashExecutor(
-            task_group=tasks,
-            environment=scrub_environment(
-                start.environment,
-                key_sources=start.key_variables,
-                allow=settings.config.env.allow,
-                keys=keys.values(),
-            ),
-            spill_root=settings.spill_root,
+        shown = scrub_environment(
+            start.environment,
+            key_sources=start.key_variables,
+            allow=settings.config.env.allow,
+            keys=keys.values(),
         )
+        executor: BashExecutor
+        if settings.config.executor == "sandbox":
+            from bash_exec.sandbox import Reach, SandboxBashExecutor
+
+            reach = settings.config.sandbox
+            executor = SandboxBashExecutor(
+                task_group=tasks,
+                environment=shown,
+                spill_root=settings.spill_root,
+                secrets=start.secrets,
+                roots=lambda session_id: [agent.cwd for agent in registry.list() if agent.id == session_id],
+                reach=Reach(reach.allow_read, reach.allow_write, reach.network),
+                hidden=[str(settings.sessions_root), platformdirs.user_config_dir(APP)],
+            )
+        else:
+            executor = LocalBashExecutor(
+                task_group=tasks, environment=shown, spill_root=settings.spill_root, secrets=start.secrets
+            )
         bash = BashTool(executor, notify=notify_session)
         bash.register_completion()
         for tool in (bash, BashOutputTool(executor), BashKillTool(executor)):
@@ -235,6 +257,7 @@ async def _serve(start: "Start") -> int:  # noqa: C901 - the closures are the wi
             runtime=runtime,
             options=options,
             window=lambda model_id: row.context_window if (row := provider.model(model_id)) else None,
+            secrets=start.secrets,
         )
         bridge = Bridge(parts, peer, asyncio.get_running_loop().call_later)
         connection = Connection(bridge, credential, start.problem)

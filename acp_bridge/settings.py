@@ -4,16 +4,26 @@ May not know: what the settings are used for. Invariant: a value that cannot be 
 the place in it and what is wanted there; it is met when a session is wanted, never at `initialize`.
 """
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar
 
 import platformdirs
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt, SecretStr, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PositiveInt, SecretStr, ValidationError
 
 from acp_bridge.config_file import APP, DEEPSEEK, Flags, RawConfig, split_model, wanted_model
 
+
+def _home_expanded(path: str) -> str:
+    expanded = os.path.expanduser(path)
+    if not os.path.isabs(expanded):
+        raise ValueError("must be absolute or begin with ~")
+    return expanded
+
+
 BaseUrl = Annotated[str, Field(pattern=r"^https?://.")]
+FullPath = Annotated[str, AfterValidator(_home_expanded)]
 PermissionMode = Literal["ask", "full"]
 _Model = TypeVar("_Model", bound=BaseModel)
 
@@ -57,15 +67,24 @@ class EnvSettings(_Table):
     allow: tuple[str, ...] = ()
 
 
+class SandboxSettings(_Table):
+    """What commands of `executor = "sandbox"` reach besides their session's directory."""
+
+    network: bool = False
+    allow_read: tuple[FullPath, ...] = ()
+    allow_write: tuple[FullPath, ...] = ()
+
+
 class Config(_Table):
     """`config.toml`. `model` is `provider/model`, a provider, or a DeepSeek model."""
 
     model: str | None = None
-    executor: Literal["local"] = "local"
+    executor: Literal["local", "sandbox"] = "local"
     providers: dict[str, ProviderSettings] = {}
     permission: PermissionSettings = PermissionSettings()
     sessions: SessionsSettings = SessionsSettings()
     env: EnvSettings = EnvSettings()
+    sandbox: SandboxSettings = SandboxSettings()
 
 
 class Snapshot(BaseModel):

@@ -15,6 +15,7 @@ from agent_loop.abort import AbortSignal, cancel_on_abort
 from agent_loop.errors import LlmError
 from agent_loop.hooks import Hooks
 from agent_loop.llm.assembler import BlockAssembler
+from agent_loop.llm.chunk_redactor import ChunkRedactor
 from agent_loop.llm.fingerprint import Scrub, fingerprint, request_parameters
 from agent_loop.llm.history import ReasoningPolicy, normalise
 from agent_loop.llm.seam import LlmRequest, RetryNotice
@@ -103,11 +104,12 @@ async def run_step(context: TurnContext, *, turn: int, step: int) -> StepOutcome
     session.append("step/start", {"turn": turn, "step": step})
     context.notify("agent/step-start", turn, step)
     ids = CallIds(session.call_ids(), turn=turn, step=step)
+    redactor = ChunkRedactor(session.secrets)
     result: StepResult | None = None
     with cancel_on_abort(context.signal):
         if not context.signal.aborted:
             request = await _prepare(context, turn=turn, step=step)
-            result = await context.through("agent/step-result", await _pull(context, request, ids))
+            result = await context.through("agent/step-result", await _pull(context, request, ids, redactor))
     if result is None or context.signal.aborted:
         return _ABORTED
     kind = result.finish["kind"]
@@ -116,15 +118,27 @@ async def run_step(context: TurnContext, *, turn: int, step: int) -> StepOutcome
     if kind == "error":
         raise LlmError(result.finish.get("message", "the model call failed"), result.finish.get("code", "ERROR"))
     cut = kind in ("max-tokens", "refusal")
-    content = [block for block in ids.in_message(result.content) if not (cut and block["type"] == "tool-call")]
+    blocks = [block for block in result.content if not (cut and block["type"] == "tool-call")]
+    content = ids.in_message(blocks)
     message: JsonObject = {"turn": turn, "step": step, "content": content}
     if result.usage is not None:
         message["usage"] = result.usage
     session.append("assistant/message", message)
     calls = [block for block in content if block["type"] == "tool-call"]
     if calls:
-        await context.dispatch.run(calls, turn=turn, step=step)
+        exact = _exact_arguments(redactor, blocks, content)
+        await context.dispatch.run(calls, turn=turn, step=step, exact=exact)
     return StepOutcome(kind, ran_tools=bool(calls))
+
+
+def _exact_arguments(redactor: ChunkRedactor, blocks: list[Block], content: list[Block]) -> dict[str, str]:
+    """By id, the arguments as the model wrote them, of the calls whose arguments are logged redacted."""
+    return {
+        named["id"]: written
+        for block, named in zip(blocks, content, strict=True)
+        if named["type"] == "tool-call"
+        and (written := redactor.exact_arguments(block["id"], block["arguments"])) is not None
+    }
 
 
 async def _prepare(context: TurnContext, *, turn: int, step: int) -> LlmRequest:
@@ -153,7 +167,7 @@ async def _prepare(context: TurnContext, *, turn: int, step: int) -> LlmRequest:
             session_id=session.id,
             turn=turn,
             step=step,
-            system=render(sections),
+            system=session.secrets.redact_json(render(sections)),
             tools=context.tools.schemas(session.id),
             on_retry=log_retry,
         ),
@@ -184,26 +198,36 @@ def _header(context: TurnContext, request: LlmRequest) -> JsonObject:
     return header
 
 
-async def _pull(context: TurnContext, request: LlmRequest, ids: CallIds) -> StepResult:
-    """Stream the answer into the log. Ends early, with what came until then, when the signal aborts."""
+async def _pull(context: TurnContext, request: LlmRequest, ids: CallIds, redactor: ChunkRedactor) -> StepResult:
+    """Stream the answer into the log. Ends early, with what came until then, when the signal aborts.
+
+    What is logged is what is assembled: the message of a recording comes from its chunks.
+    """
     session, hooks, signal = context.session, context.hooks, context.signal
     assembler = BlockAssembler()
     turn, step = request.turn, request.step
     # the seam types an iterator and promises a generator, which is what can be closed
     stream = cast("AsyncGenerator[StreamChunk]", context.llm.stream(request))
     received = 0
-    async with aclosing(stream):
-        async for raw in stream:
-            if hooks.listening("agent/flow"):
-                await hooks.parallel("agent/flow", context.agent, signal, agent=session.id)
-            if signal.aborted:
-                break
-            if session.failure:
-                raise session.failure
-            chunk = ids.in_chunk(raw)
+
+    def log(chunks: list[StreamChunk]) -> None:
+        for chunk in chunks:
             session.append("assistant/chunk", {"turn": turn, "step": step, "chunk": chunk})
             assembler.add(chunk)
-            received += 1
-            if received % _CHUNKS_PER_CHECKPOINT == 0:
-                await checkpoint()
+
+    try:
+        async with aclosing(stream):
+            async for raw in stream:
+                if hooks.listening("agent/flow"):
+                    await hooks.parallel("agent/flow", context.agent, signal, agent=session.id)
+                if signal.aborted:
+                    break
+                if session.failure:
+                    raise session.failure
+                log(redactor.feed(ids.in_chunk(raw)))
+                received += 1
+                if received % _CHUNKS_PER_CHECKPOINT == 0:
+                    await checkpoint()
+    finally:
+        log(redactor.finish())
     return StepResult(assembler.blocks(), assembler.usage, assembler.finish)

@@ -115,12 +115,12 @@ class Turn:
             reason = {"kind": "aborted", "reason": signal.reason}
         elif reason["kind"] != "error":
             self._inbox.postpone_plugins()
-        self._session.append("turn/end", {"turn": self.number, "reason": reason})
+        end = self._session.append("turn/end", {"turn": self.number, "reason": reason})
         persisted = False
         # a disk that hangs must not keep the driver, and with it the answer to a cancel, for ever
         with anyio.move_on_after(self._flush_seconds, shield=True):
             persisted = await self._session.flush()
-        self._context.notify("agent/turn-end", self.number, reason, persisted)
+        self._context.notify("agent/turn-end", self.number, end.data["reason"], persisted)
 
     def _discard(self, claimed: list[Pending]) -> None:
         """The turn could not even start: nothing was logged, so the senders are told that their messages are gone."""

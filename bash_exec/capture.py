@@ -5,6 +5,7 @@ tail, and no code point is split where bytes were dropped.
 """
 
 import re
+from typing import NamedTuple
 
 from bash_exec.seam import StreamCapture
 
@@ -132,33 +133,50 @@ class OutputWindow:
             return model_text(data.decode(errors="replace")), True
 
 
-class UnreadOutput:
-    """A ring of the bytes that nobody has read yet (both streams of a background task, in order of arrival)."""
+class OutputPiece(NamedTuple):
+    """A part of a task's output. Offsets are bytes from its beginning; `lost` bytes before `offset` are gone."""
 
-    __slots__ = ("_bytes", "_limit", "_lost")
+    text: str
+    offset: int
+    next_offset: int
+    lost: int
+
+
+class UnreadOutput:
+    """The last bytes of a background task (both streams, in order of arrival), and how far they have been read."""
+
+    __slots__ = ("_bytes", "_limit", "_next", "_start")
 
     def __init__(self, *, limit: int = HEAD + TAIL) -> None:
         self._limit = limit
         self._bytes = bytearray()
-        self._lost = 0
+        self._start = 0  # the offset of the first byte that is still here
+        self._next = 0  # the offset at which the next reader goes on
 
     def feed(self, data: bytes) -> None:
-        """Take one chunk; what no longer fits falls out at the front and is counted."""
+        """Take one chunk; what no longer fits falls out at the front."""
         self._bytes += data
         excess = len(self._bytes) - self._limit
         if excess > 0:
             del self._bytes[:excess]
-            self._lost += excess
+            self._start += excess
 
-    def take(self, *, final: bool) -> tuple[str, int]:
-        """The text since the last call, and how many bytes were lost before it.
+    def take(self, *, final: bool) -> OutputPiece:
+        """What came since the last call."""
+        piece = self.peek(self._next, final=final)
+        self._next = piece.next_offset
+        return piece
 
-        A code point that is not finished stays for the next call unless the stream is `final`.
+    def peek(self, offset: int, *, final: bool) -> OutputPiece:
+        """What came from `offset` (0 or more) on; reading it changes nothing.
+
+        A code point that is not finished is left for the next piece unless the stream is `final`.
         """
-        start = continued_start(self._bytes) if self._lost else 0
+        first = min(max(offset - self._start, 0), len(self._bytes))
+        if offset < self._start:
+            first += continued_start(self._bytes)
         end = len(self._bytes) - (0 if final else incomplete_end(self._bytes))
-        text = model_text(bytes(self._bytes[start:end]).decode(errors="replace"))
-        lost = self._lost + start
-        del self._bytes[:end]
-        self._lost = 0
-        return text, lost
+        end = max(first, end)
+        text = model_text(bytes(self._bytes[first:end]).decode(errors="replace"))
+        begin = self._start + first
+        return OutputPiece(text, begin, self._start + end, max(0, begin - offset))

@@ -9,6 +9,7 @@ import os
 import signal
 import socket
 import time
+from collections.abc import Awaitable, Callable
 from typing import Literal, NamedTuple
 
 import anyio
@@ -47,7 +48,11 @@ def open_channels() -> Channels:
 
 
 class RunningCommand:
-    """Made by the executor with the read ends of both pipes; `watch` it once, `close` it when it is gone."""
+    """Made by the executor with the read ends of both pipes; `watch` it once, `close` it when it is gone.
+
+    `end_enclosure` is set for a command that runs in an enclosure and ends all that is in there: the numbers that such
+    a command's monitor tells are of another PID namespace, and none of them is ever signalled from here.
+    """
 
     def __init__(
         self,
@@ -64,8 +69,10 @@ class RunningCommand:
         self.survivors: tuple[Survivor, ...] = ()
         self.background: tuple[Survivor, ...] = ()
         self._pipes: tuple[int, ...] = channels.pipes
+        self._open = set(range(len(channels.pipes)))  # the streams that have not ended
         self._grace = grace
         self._portable = portable
+        self.end_enclosure: Callable[[], Awaitable[None]] | None = None
         self._wake = anyio.Event()  # the shell has exited, the monitor is lost, or somebody asked for the end
         self.control = Control(channels.connection, on_exit=self._wake.set)
         self._silent = anyio.Event()  # both pipes have reached their end
@@ -110,6 +117,8 @@ class RunningCommand:
                 self.survivors = await self.end()
                 await self._settle(drain)
             pumps.cancel_scope.cancel()
+        for stream in self._open:
+            sink.cut(stream)
         self.close_pipes()
 
     async def _settle(self, drain: float) -> None:
@@ -128,6 +137,7 @@ class RunningCommand:
             await anyio.wait_readable(pipe)
             data = os.read(pipe, READ_BUDGET)
             if not data:
+                self._open.remove(stream)
                 return
             if not await sink.take(stream, data):
                 self.stop("limit")
@@ -144,12 +154,15 @@ class RunningCommand:
 
     async def _end_without_monitor(self) -> tuple[Survivor, ...]:
         """The ladder by our own hand, for a monitor that is dead or stopped: by group and by marker."""
+        if self.end_enclosure is not None:
+            await self.end_enclosure()
+            return ()
         if self.control.monitor is not None and not self.control.ended.is_set():
             with contextlib.suppress(ProcessLookupError):  # it may have ended since its last line
                 os.kill(self.control.monitor, signal.SIGKILL)
         ladder = KillLadder(self._own, group=self.control.shell or 0, grace=self._grace, now=time.monotonic())
         while (due := ladder.advance(time.monotonic())) is not None:  # noqa: ASYNC110 - no event tells of foreign processes
-            await anyio.sleep(due - time.monotonic())
+            await anyio.sleep(max(0, due - time.monotonic()))
         return tuple(Survivor(process.pid, describe(process)) for process in ladder.survivors)
 
     def _own(self) -> list[Process]:

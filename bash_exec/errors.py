@@ -16,6 +16,10 @@ class SpawnFailed(ExecutorError):
     """The shell could not be started (missing shell, missing directory, E2BIG, …)."""
 
 
+class SandboxUnavailable(ExecutorError):
+    """What should enclose the commands cannot be set up here: none is run."""
+
+
 class AlreadyAborted(ExecutorError):
     """The caller's abort signal was set before anything was started."""
 

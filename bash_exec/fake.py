@@ -193,11 +193,19 @@ class FakeBashExecutor(BashExecutor):
         except KeyError:
             raise UnknownTask(f"there is no background task {task_id!r}") from None
 
-    def read_output(self, task_id: str) -> TaskOutput:
+    def read_output(self, task_id: str, *, offset: int | None = None) -> TaskOutput:
         task = self._task(task_id)
-        state = task.view()
-        text, lost = task.unread.take(final=task.done.is_set())
-        return TaskOutput(text, state.status, state.exit_code, state.signal, lost)
+        state, final = task.view(), task.done.is_set()
+        piece = task.unread.take(final=final) if offset is None else task.unread.peek(offset, final=final)
+        return TaskOutput(
+            piece.text,
+            state.status,
+            state.exit_code,
+            state.signal,
+            piece.lost,
+            offset=piece.offset,
+            next_offset=piece.next_offset,
+        )
 
     async def kill(self, task_id: str) -> BackgroundTask:
         task = self._task(task_id)

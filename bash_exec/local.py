@@ -11,6 +11,7 @@ import os
 import secrets
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -18,6 +19,7 @@ import anyio.abc
 
 from bash_exec import capture, wire
 from bash_exec.command import RunningCommand, open_channels
+from bash_exec.enclosure import Enclosure
 from bash_exec.errors import AlreadyAborted, ExecutorError, SpawnFailed, UnknownTask
 from bash_exec.output import BackgroundOutput, ForegroundOutput, OutputSink
 from bash_exec.resolve import DEFAULT_TIMEOUT_MS, MAX_TIMEOUT_MS, resolve_request
@@ -32,6 +34,7 @@ from bash_exec.seam import (
     Survivor,
     TaskOutput,
 )
+from bash_exec.secrets import SecretRegistry
 from bash_exec.spill import SpillFolder
 from bash_exec.supervisor import BARE_INTERPRETER, Supervisor
 from bash_exec.tasks import TaskListeners, TaskRecord
@@ -43,10 +46,12 @@ _LOST = "the process that held the command was killed, so the command was ended;
 class LocalBashExecutor(BashExecutor):
     """`bash -c` below a supervisor process.
 
-    `environment` is the whole (already scrubbed) environment of commands. Seconds: `grace` from TERM to KILL, `drain`
-    for output after the shell's exit. Bytes: `head` and `tail` of each stream are kept, `spill_cap` ends a command.
-    `portable` uses process groups and `ps` alone, for systems without /proc and subreapers. Background commands run
-    in `task_group`, which must outlive them: call `dispose` before it ends.
+    `environment` is the whole (already scrubbed) environment of commands; output is redacted of `secrets`. Seconds:
+    `grace` from TERM to KILL, `drain` for output after the shell's exit. Bytes: `head` and `tail` of each stream are
+    kept, `spill_cap` ends a command. `portable` uses process groups and `ps` alone, for systems without /proc and
+    subreapers. Background commands run in `task_group`, which must outlive them: call `dispose` before it ends. An
+    `enclosure` separates owners: each has a supervisor of its own, made with its first command and gone with its
+    `release`.
     """
 
     def __init__(
@@ -55,6 +60,7 @@ class LocalBashExecutor(BashExecutor):
         task_group: anyio.abc.TaskGroup,
         environment: Mapping[str, str],
         spill_root: Path,
+        secrets: SecretRegistry | None = None,
         shell: str = "bash",
         default_timeout_ms: int = DEFAULT_TIMEOUT_MS,
         max_timeout_ms: int = MAX_TIMEOUT_MS,
@@ -65,6 +71,7 @@ class LocalBashExecutor(BashExecutor):
         spill_cap: int = SPILL_CAP,
         portable: bool = sys.platform != "linux",
         interpreter: Sequence[str] = BARE_INTERPRETER,
+        enclosure: Enclosure | None = None,
     ) -> None:
         self._task_group = task_group
         self._shell = shell
@@ -77,7 +84,13 @@ class LocalBashExecutor(BashExecutor):
         self._spill_cap = spill_cap
         self._portable = portable
         self._folder = SpillFolder(spill_root)
-        self._supervisor = Supervisor(environment=environment, grace=grace, portable=portable, interpreter=interpreter)
+        self._secrets = secrets or SecretRegistry()
+        self._new_supervisor = partial(
+            Supervisor, environment=environment, grace=grace, portable=portable, interpreter=interpreter
+        )
+        self._supervisor = self._new_supervisor()
+        self._enclosure = enclosure
+        self._enclosed: dict[str, Supervisor] = {}
         self._commands: dict[str, RunningCommand] = {}
         self._tasks: dict[str, TaskRecord] = {}
         self._task_count = 0
@@ -101,13 +114,19 @@ class LocalBashExecutor(BashExecutor):
             raise AlreadyAborted("the call was aborted before its command started")
         command = await self._launch(spec)
         output = ForegroundOutput(
-            self._folder, head=self._head, tail=self._tail, cap=self._spill_cap, listener=on_output
+            self._folder,
+            head=self._head,
+            tail=self._tail,
+            cap=self._spill_cap,
+            listener=on_output,
+            secrets=self._secrets,
         )
         with contextlib.ExitStack() as at_end:
             if abort is not None:
                 at_end.callback(abort.on_abort(lambda: command.stop("abort")))
             await self._watch(command, output, timeout=spec.timeout_ms / 1000)
         if command.reason == "lost":
+            output.discard()
             raise ExecutorError(_LOST)
         out, err = output.captures()
         return CommandResult(
@@ -125,7 +144,9 @@ class LocalBashExecutor(BashExecutor):
 
     async def start(self, spec: CommandSpec) -> BackgroundTask:
         command = await self._launch(spec)
-        output = BackgroundOutput(self._folder, head=self._head, tail=self._tail, cap=self._spill_cap)
+        output = BackgroundOutput(
+            self._folder, head=self._head, tail=self._tail, cap=self._spill_cap, secrets=self._secrets
+        )
         self._task_count += 1
         task = TaskRecord(f"bash-{self._task_count}", command, output)
         self._tasks[task.id] = task
@@ -156,28 +177,39 @@ class LocalBashExecutor(BashExecutor):
         self._commands[marker] = command
         try:
             try:
+                supervisor = await self._supervisor_of(spec.owner)
                 request = wire.Request(marker, spec.cwd, self._shell, spec.command)
-                await self._supervisor.request(request, channels.theirs)
+                taker = await supervisor.request(request, channels.theirs)
             finally:
                 for descriptor in channels.theirs:
                     os.close(descriptor)
-            with anyio.move_on_after(self._supervisor.answer_bound):
+            if self._enclosure is not None:
+                command.end_enclosure = partial(supervisor.end, taker)
+            with anyio.move_on_after(supervisor.answer_bound):
                 await command.control.begun.wait()
-            await self._check_start(command)
+            await self._check_start(command, supervisor)
         except BaseException:
             await command.end()
             self._drop(command)
             raise
         return command
 
-    async def _check_start(self, command: RunningCommand) -> None:
+    async def _supervisor_of(self, owner: str) -> Supervisor:
+        """Who starts the commands of `owner`; once disposed, one that refuses. Raises `ExecutorError`."""
+        if self._enclosure is not None and owner not in self._enclosed and not self._disposed:
+            prefix = await self._enclosure.prefix(owner)
+            if not self._disposed:  # it may have happened meanwhile
+                self._enclosed.setdefault(owner, self._new_supervisor(prefix=prefix))
+        return self._enclosed.get(owner, self._supervisor)
+
+    async def _check_start(self, command: RunningCommand, supervisor: Supervisor) -> None:
         control = command.control
         if control.failure is not None:
             raise SpawnFailed(self._explain(command.spec, *control.failure))
         if control.shell is None and control.monitor is not None:
             raise SpawnFailed("the process above the command was stopped or killed while the command was starting")
         if not control.begun.is_set():
-            await self._supervisor.replace()
+            await supervisor.replace()
             raise SpawnFailed("the supervisor of commands did not answer; it has been replaced, run the command again")
         if control.shell is None:
             raise SpawnFailed("the supervisor of commands ended while the command was starting; run it again")
@@ -185,7 +217,8 @@ class LocalBashExecutor(BashExecutor):
     def _explain(self, spec: CommandSpec, number: int, stage: str) -> str:
         reason = os.strerror(number)
         if stage == wire.STAGE_DIRECTORY:
-            return f"the command cannot run in {spec.cwd!r}: {reason}; give an existing directory"
+            which = "existing directory" if self._enclosure is None else "existing directory that the sandbox shows"
+            return f"the command cannot run in {spec.cwd!r}: {reason}; give an {which}"
         if stage == wire.STAGE_FORK:
             return f"the system gives no process for the command: {reason}"
         if number == errno.E2BIG:
@@ -196,9 +229,11 @@ class LocalBashExecutor(BashExecutor):
         """Watch a command to its end; whatever interrupts that ends the command first."""
         try:
             await command.watch(output, timeout=timeout, drain=self._drain)
+            await output.finish()
         except BaseException:
             command.stop("kill")
             await command.end()
+            output.discard()
             raise
         finally:
             output.close()
@@ -227,8 +262,8 @@ class LocalBashExecutor(BashExecutor):
     def list(self, owner: str) -> list[BackgroundTask]:
         return [task.view() for task in self._tasks.values() if task.owner == owner]
 
-    def read_output(self, task_id: str) -> TaskOutput:
-        return self._task(task_id).read()
+    def read_output(self, task_id: str, *, offset: int | None = None) -> TaskOutput:
+        return self._task(task_id).read(offset)
 
     def _task(self, task_id: str) -> TaskRecord:
         try:
@@ -251,6 +286,9 @@ class LocalBashExecutor(BashExecutor):
         for task in tasks:
             await task.done.wait()
             self._tasks.pop(task.id, None)
+        if enclosed := self._enclosed.pop(owner, None):
+            enclosed.refuse()
+            await enclosed.close()
         return survivors
 
     async def _end_all(self, commands: Sequence[RunningCommand]) -> tuple[Survivor, ...]:
@@ -269,12 +307,17 @@ class LocalBashExecutor(BashExecutor):
 
     async def dispose(self) -> None:
         self._disposed = True
-        self._supervisor.refuse()
+        supervisors = [self._supervisor, *self._enclosed.values()]
+        for supervisor in supervisors:
+            supervisor.refuse()
         self._listeners.clear()
         await self._end_all(list(self._commands.values()))
         for command in list(self._commands.values()):
             if command.control.on_end is not None:  # what could not be killed, and nobody watches
                 self._drop(command)
         self._tasks.clear()
-        await self._supervisor.close()
+        with anyio.CancelScope(shield=True):  # each is bounded
+            async with anyio.create_task_group() as closing:
+                for supervisor in supervisors:
+                    closing.start_soon(supervisor.close)
         self._folder.close()

@@ -79,7 +79,10 @@ TaskStatus = Literal["running", "exited", "killed", "timed-out"]
 
 @dataclass(frozen=True, slots=True)
 class TaskOutput:
-    """What is new since the last `read_output`; `lost_bytes` fell out of the ring (`spill_path` has them)."""
+    """A part of a task's output: `text` is its bytes from `offset` to `next_offset`, counted from its beginning.
+
+    The `lost_bytes` before `offset` are no longer kept; `spill_path` has them.
+    """
 
     text: str
     status: TaskStatus
@@ -87,6 +90,8 @@ class TaskOutput:
     signal: str | None
     lost_bytes: int = 0
     spill_path: str | None = None
+    offset: int = 0
+    next_offset: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +158,12 @@ class BashExecutor(ABC):
         """The tasks of one owner, oldest first."""
 
     @abstractmethod
-    def read_output(self, task_id: str) -> TaskOutput:
-        """New output since the last call. Raises `UnknownTask`."""
+    def read_output(self, task_id: str, *, offset: int | None = None) -> TaskOutput:
+        """New output since the last call without `offset`. Raises `UnknownTask`.
+
+        With `offset` (0 or more, such as the `next_offset` of an earlier read) the output from there on, which no
+        other read is affected by; both streams are one, in order of arrival.
+        """
 
     @abstractmethod
     async def kill(self, task_id: str) -> BackgroundTask:

@@ -1,7 +1,8 @@
 """Files that hold an output stream whole when it did not fit (contract tools-and-bash.md §4, "Output").
 
 May not know: what the bytes are, who reads them. Invariant: files are 0600, created exclusively under random names in
-a 0700 folder of our own; no write happens on the loop; all files of one command share one cap.
+a 0700 folder of our own; no write happens on the loop; all files of one command share one cap; a file that may not be
+whole is withdrawn.
 """
 
 import contextlib
@@ -54,33 +55,37 @@ class SpillBudget:
 class SpillFile:
     """One stream's file; created at the first write."""
 
-    __slots__ = ("_budget", "_failed", "_file", "_folder", "_path")
+    __slots__ = ("_budget", "_file", "_folder", "_path", "_withdrawn")
 
     def __init__(self, folder: SpillFolder, budget: SpillBudget) -> None:
         self._folder = folder
         self._budget = budget
         self._file: BinaryIO | None = None
         self._path: str | None = None
-        self._failed = False
+        self._withdrawn = False
 
     @property
     def path(self) -> str | None:
-        """Where the stream is, None while there is no file (or the disk refused one)."""
+        """Where the stream is, None while there is no file, and from the moment on when it may not be whole."""
         return self._path
 
     async def write(self, data: bytes) -> bool:
-        """Append in a worker thread; False when the cap was reached (the file then holds the bytes up to it).
+        """Append in a worker thread; False when the cap was reached, and the file withdrawn.
 
-        A disk that refuses ends the file, not the command: `path` is None from then on.
+        A disk that refuses ends the file, not the command. A cancelled caller leaves no gap: what was given is written.
         """
-        granted = data[: self._budget.remaining]
-        self._budget.remaining -= len(granted)
-        if granted and not self._failed:
+        if len(data) > self._budget.remaining:
+            self._budget.remaining = 0
+            self.withdraw()
+            return False
+        self._budget.remaining -= len(data)
+        if not self._withdrawn:
             try:
-                await anyio.to_thread.run_sync(self._write, granted)
+                with anyio.CancelScope(shield=True):
+                    await anyio.to_thread.run_sync(self._write, data)
             except OSError:
-                self._fail()
-        return len(granted) == len(data)
+                self.withdraw()
+        return True
 
     def _write(self, data: bytes) -> None:
         if self._file is None:
@@ -88,11 +93,13 @@ class SpillFile:
         self._file.write(data)
         self._file.flush()
 
-    def _fail(self) -> None:
-        self._failed = True
+    def withdraw(self) -> None:
+        """Remove the file, now or when it would be made: something is missing in it, or nobody will hear of it."""
+        self._withdrawn = True
         self.close()
         if self._path is not None:
-            os.unlink(self._path)
+            with contextlib.suppress(OSError):  # the command may have removed it
+                os.unlink(self._path)
             self._path = None
 
     def close(self) -> None:

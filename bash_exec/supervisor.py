@@ -4,7 +4,9 @@ May not know: results, output, owners. Invariant: at most one supervisor takes r
 replaced for the next request and reaped; it inherits no descriptor but its lifeline.
 """
 
+import contextlib
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -16,7 +18,7 @@ import anyio.to_thread
 import bash_exec
 from bash_exec import wire
 from bash_exec.errors import ExecutorError, SpawnFailed
-from bash_exec.process import KILL_ROUNDS
+from bash_exec.process import KILL_ROUNDS, read_proc
 
 BARE_INTERPRETER = (sys.executable, "-I", "-S")
 _BOOT = "import sys; sys.path.append(sys.argv[1]); from bash_exec.supervisor_main import main; main(sys.argv[2:])"
@@ -26,7 +28,10 @@ _REAP_BOUND = 2.0
 
 
 class Supervisor:
-    """Starts commands. `answer_bound` is how long, in seconds, the process may leave a request unread."""
+    """Starts commands. `answer_bound` is how long, in seconds, the process may leave a request unread.
+
+    `prefix` is the argv of an enclosure (see `Enclosure`), empty without one.
+    """
 
     def __init__(
         self,
@@ -35,13 +40,15 @@ class Supervisor:
         grace: float,
         portable: bool = sys.platform != "linux",
         interpreter: Sequence[str] = BARE_INTERPRETER,
+        prefix: Sequence[str] = (),
         answer_bound: float = 10.0,
     ) -> None:
         self._environment = dict(environment)
         self._grace = grace
         self._orphan_grace = min(grace, _ORPHAN_GRACE)
         self._portable = portable
-        self._interpreter = tuple(interpreter)
+        self._argv = (*prefix, *interpreter)
+        self._enclosed = bool(prefix)
         self.answer_bound = answer_bound
         self._process: subprocess.Popen[bytes] | None = None
         self._lifeline: socket.socket | None = None
@@ -57,10 +64,11 @@ class Supervisor:
         """Take no request any more."""
         self._refusing = True
 
-    async def request(self, request: wire.Request, descriptors: Sequence[int]) -> None:
+    async def request(self, request: wire.Request, descriptors: Sequence[int]) -> int | None:
         """Hand over a command and its descriptors (the caller closes its copies). Raises `SpawnFailed`.
 
-        Not cancelled in the middle: half a frame would cost every later command.
+        Returns the process that took it, None when two in a row did not. Not cancelled in the middle: half a frame
+        would cost every later command.
         """
         frame = wire.encode_request(request)
         with anyio.CancelScope(shield=True):
@@ -68,15 +76,18 @@ class Supervisor:
                 if self._refusing:
                     raise ExecutorError("the executor has been disposed: no command can be started")
                 try:
-                    if not await self._deliver(frame, descriptors):
+                    taker = await self._deliver(frame, descriptors)
+                    if taker is None:
                         await self.replace()
-                        await self._deliver(frame, descriptors)
+                        taker = await self._deliver(frame, descriptors)
                 except OSError as error:
                     raise SpawnFailed(f"the supervisor of commands cannot be started: {error.strerror}") from error
+                return taker
 
-    async def _deliver(self, frame: bytes, descriptors: Sequence[int]) -> bool:
-        """False when the supervisor is dead or takes nothing for `answer_bound` seconds."""
+    async def _deliver(self, frame: bytes, descriptors: Sequence[int]) -> int | None:
+        """The process that took it; None when that is dead or takes nothing for `answer_bound` seconds."""
         lifeline = self._lifeline or self._start()
+        taker = self.pid
         with anyio.move_on_after(self.answer_bound):
             try:
                 await anyio.wait_writable(lifeline)
@@ -85,9 +96,9 @@ class Supervisor:
                     await anyio.wait_writable(lifeline)
                     sent += lifeline.send(frame[sent:])
             except (BrokenPipeError, ConnectionResetError):
-                return False
-            return True
-        return False
+                return None
+            return taker
+        return None
 
     def _start(self) -> socket.socket:
         ours, theirs = socket.socketpair()
@@ -96,7 +107,7 @@ class Supervisor:
             numbers = [str(theirs.fileno()), str(self._grace), str(self._orphan_grace)]
             try:
                 self._process = subprocess.Popen(
-                    [*self._interpreter, "-c", _BOOT, _ROOT, *numbers, "portable" if self._portable else ""],
+                    [*self._argv, "-c", _BOOT, _ROOT, *numbers, "portable" if self._portable else ""],
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL,
@@ -114,6 +125,11 @@ class Supervisor:
         """Give up on the present process: the next request starts another. Commands that it started go on."""
         await self._see_off(0)
 
+    async def end(self, pid: int | None) -> None:
+        """Give up on the process `pid`, if it is the present one, with everything in its enclosure."""
+        if pid == self.pid:
+            await self.replace()
+
     async def close(self) -> None:
         """Close the lifeline and wait until the process has ended what is left and itself. Bounded, idempotent."""
         with anyio.CancelScope(shield=True):
@@ -125,13 +141,20 @@ class Supervisor:
         if lifeline is not None:
             lifeline.close()
         if process is not None:
-            await anyio.to_thread.run_sync(_wait, process, bound)
+            await anyio.to_thread.run_sync(_wait, process, bound, self._enclosed)
 
 
-def _wait(process: subprocess.Popen[bytes], bound: float) -> None:
+def _wait(process: subprocess.Popen[bytes], bound: float, enclosed: bool) -> None:  # noqa: FBT001 - run_sync hands over positions
     """Reap the process, by force after `bound` seconds."""
-    try:
+    with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(bound)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
+        return
+    if enclosed:
+        # the first process of the namespace: it is gone, and reaped, only after everything in there
+        for child in [row.pid for row in read_proc() if row.parent == process.pid]:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(child, signal.SIGKILL)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(KILL_ROUNDS)
+    process.kill()
+    process.wait()

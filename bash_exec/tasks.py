@@ -45,11 +45,20 @@ class TaskRecord:
             command.signal if ended else None,
         )
 
-    def read(self) -> TaskOutput:
-        """What is new since the last read."""
+    def read(self, offset: int | None) -> TaskOutput:
+        """What is new since the last read, or the output from `offset` on."""
         state = self.view()
-        text, lost, path = self.output.read(final=self.done.is_set())
-        return TaskOutput(text, state.status, state.exit_code, state.signal, lost, path)
+        piece, path = self.output.read(offset, final=self.done.is_set())
+        return TaskOutput(
+            piece.text,
+            state.status,
+            state.exit_code,
+            state.signal,
+            piece.lost,
+            path,
+            piece.offset,
+            piece.next_offset,
+        )
 
     def finish(self) -> None:
         """The command has ended: fix the status."""

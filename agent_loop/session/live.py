@@ -18,6 +18,7 @@ from agent_loop.session.events import SessionEvent, SessionHeader
 from agent_loop.session.json_check import InvalidEventError, own_json
 from agent_loop.session.log import Session, Tail
 from agent_loop.session.store import PersistenceError, SessionJournal, SessionMismatchError, SessionStore
+from bash_exec.secrets import SecretRegistry
 
 LAST_WORDS_SECONDS: Final = 4.0
 
@@ -25,14 +26,23 @@ LAST_WORDS_SECONDS: Final = 4.0
 class LiveSessions:
     """Emits `session/created(session)`, `session/event(session, event)`, `session/flush(session)` (parallel; the
     store's own flush is its first listener) and `session/write-failed(session, error)`, the last once per turn.
+
+    No log holds one of `secrets`.
     """
 
     def __init__(
-        self, store: SessionStore, hooks: Hooks, runtime: Runtime, *, last_words_seconds: float = LAST_WORDS_SECONDS
+        self,
+        store: SessionStore,
+        hooks: Hooks,
+        runtime: Runtime,
+        *,
+        secrets: SecretRegistry | None = None,
+        last_words_seconds: float = LAST_WORDS_SECONDS,
     ) -> None:
         self._store = store
         self._hooks = hooks
         self._runtime = runtime
+        self._secrets = secrets
         self._last_words_seconds = last_words_seconds
         self._sessions: dict[str, Session] = {}
         self._loading: set[str] = set()
@@ -59,7 +69,7 @@ class LiveSessions:
         self._check_free(new_id)
         if cwd is not None and not os.path.isabs(cwd):
             raise SessionMismatchError(new_id, f"its working directory {cwd!r} is not an absolute path")
-        tail = Tail()
+        tail = Tail(self._secrets)
         inherited = [_inherit(tail, event) for event in seed]
         header = SessionHeader(
             new_id,
@@ -112,7 +122,7 @@ class LiveSessions:
         self._check_free(session_id)
         self._loading.add(session_id)
         try:
-            tail = Tail()
+            tail = Tail(self._secrets)
             stored = await self._store.load(session_id, cwd, on_event=tail.feed)
         finally:
             self._loading.remove(session_id)

@@ -1,8 +1,8 @@
 """A live session: its append-only log and what is derived from it (contract session-log.md §5).
 
 May not know: where the log is kept, who shows it. Invariant: what listeners hear is in the log already, in order, each
-event once; every question about the session ("is a turn open?") is answered from the log. Memory holds the folds and
-the last 4,096 events, whatever the length of the log.
+event once; every question about the session ("is a turn open?") is answered from the log; no registered secret gets
+into it (tools-and-bash.md §5). Memory holds the folds and the last 4,096 events, whatever the length of the log.
 """
 
 from collections import deque
@@ -19,6 +19,7 @@ from agent_loop.session.json_check import own_json
 from agent_loop.session.state import LogState, RequestParts
 from agent_loop.session.store import PersistenceError, SessionJournal
 from agent_loop.vocabulary import JsonObject, Message, Usage
+from bash_exec.secrets import SecretRegistry
 
 TAIL_EVENTS: Final = 4096
 
@@ -26,9 +27,10 @@ TAIL_EVENTS: Final = 4096
 class Tail:
     """The end of a log while it is read or written: the folds, and the last events."""
 
-    __slots__ = ("events", "state")
+    __slots__ = ("events", "secrets", "state")
 
-    def __init__(self) -> None:
+    def __init__(self, secrets: SecretRegistry | None = None) -> None:
+        self.secrets = secrets or SecretRegistry()
         self.state = LogState()
         self.events: deque[SessionEvent] = deque(maxlen=TAIL_EVENTS)
 
@@ -38,8 +40,15 @@ class Tail:
         self.events.append(event)
 
     def admit(self, event_type: str, data: JsonObject, *, time: int) -> SessionEvent:
-        """Own the data, check it, and make the event that comes next. Raises `InvalidEventError`, `NestingError`."""
-        event = self.state.admit(event_type, own_json(event_type, data), time=time)
+        """Own the data, redact and check it, and make the event that comes next.
+
+        Raises `InvalidEventError`, `NestingError`.
+        """
+        owned = own_json(event_type, data)
+        # chunks come redacted: of a secret that is split over them, no single one shows anything (`ChunkRedactor`)
+        if event_type != "assistant/chunk":
+            owned = self.secrets.redact_json(owned)
+        event = self.state.admit(event_type, owned, time=time)
         self.events.append(event)
         return event
 
@@ -47,7 +56,7 @@ class Tail:
 class Session:
     """One session. Made by `LiveSessions`, which gives it its journal and hears of every append through `on_append`.
 
-    `failure` is set while the log cannot be written.
+    `failure` is set while the log cannot be written. `secrets` are those of the process.
     """
 
     def __init__(
@@ -64,6 +73,7 @@ class Session:
         self.failure: PersistenceError | None = None
         self._tail = tail
         self._state = tail.state
+        self.secrets = tail.secrets
         self._hooks = hooks
         self._own_hooks = Hooks(hooks.on_error)
         self._runtime = runtime
@@ -127,6 +137,7 @@ class Session:
     def append(self, event_type: str, data: JsonObject) -> SessionEvent:
         """Log an event, then notify: bus `session/event(session, event)`, then the subscribers, in order.
 
+        Its texts are redacted; those of an `assistant/chunk` must be already.
         Never blocks on I/O. Raises `InvalidEventError` (not JSON, wrong fields) or `NestingError`; nothing is logged
         then. A listener may append: every listener still hears the events in the order of the log.
         """

@@ -127,7 +127,7 @@ class BashTool(Tool):
         result = await self._executor.run(self._executor.resolve(request), abort=context.signal, on_output=output)
         stored = shown.finish()
         return ToolOutcome(
-            [text_block(model_text(result))],
+            [text_block(model_text(result, command=request.command))],
             is_error=result.aborted,
             error={"name": "AbortError", "code": "aborted"} if result.aborted else None,
             meta=result_meta(result, stored, output_dropped=shown.dropped),

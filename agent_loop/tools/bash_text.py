@@ -15,6 +15,7 @@ _COMMAND_SHOWN: Final = 80
 _BACKTICKS: Final = re.compile("`+")
 
 _NO_INPUT: Final = "commands have no terminal and no standard input"
+_ANSWERS: Final = f"{_NO_INPUT}; pass the answers as arguments or use the non-interactive option"
 # first match wins; each hint names the way round the prompt that nobody can answer
 _HINTS: Final[tuple[tuple[re.Pattern[str], str], ...]] = (
     (
@@ -32,16 +33,29 @@ _HINTS: Final[tuple[tuple[re.Pattern[str], str], ...]] = (
         "ssh runs in batch mode and cannot ask; the user must accept the host key or load an ssh key first",
     ),
     (
+        re.compile(r"Do you want to continue\? \[Y/n\] Abort"),
+        "apt asks before it goes on and nobody can answer; add -y when the user agrees to what it lists",
+    ),
+    (
         re.compile(
-            r"EOFError: EOF when reading a line|[Ss]tdin is not a t(?:ty|erminal)|the input device is not a TTY"
+            r"EOFError: EOF when reading a line|the input device is not a TTY|Error opening terminal"
+            r"|(?<!because )[Ss]tdin is not a t(?:ty|erminal)|/dev/tty'?: No such device or address"
         ),
-        f"{_NO_INPUT}; pass the answers as arguments or use the non-interactive option",
+        _ANSWERS,
     ),
 )
+# without a `<` and without a pipe, such a word reads the standard input; a silent end is all that shows then
+_READS_INPUT: Final = re.compile(
+    r"(?:^|[;&({\n]|\|\||\b(?:if|then|do|while|until|else|!)\s)\s*(?:read\b|cat\s*(?:$|[;&>)\n]))"
+)
+_HAS_INPUT: Final = re.compile(r"<|(?<!\|)\|(?!\|)")
 
 
-def model_text(result: CommandResult) -> str:
-    """What the model reads: stdout, `[stderr]`, then the notes that are true, each on a line of its own."""
+def model_text(result: CommandResult, *, command: str = "") -> str:
+    """What the model reads: stdout, `[stderr]`, then the notes that are true, each on a line of its own.
+
+    `command` is what was run; a silent one that must have waited for input gets a hint.
+    """
     parts: list[str] = []
     if result.stdout.text:
         parts.append(result.stdout.text)
@@ -51,7 +65,7 @@ def model_text(result: CommandResult) -> str:
     parts += _capture_notes(result.stderr)
     if not parts:
         parts.append("(no output)")
-    parts += _outcome_notes(result)
+    parts += _outcome_notes(result, command)
     return _lines(parts)
 
 
@@ -132,7 +146,7 @@ def _capture_notes(capture: StreamCapture) -> Iterable[str]:
         yield "[binary data in the output]"
 
 
-def _outcome_notes(result: CommandResult) -> Iterable[str]:
+def _outcome_notes(result: CommandResult, command: str) -> Iterable[str]:
     if result.aborted:
         yield "[aborted]"
     if result.timed_out:
@@ -143,18 +157,22 @@ def _outcome_notes(result: CommandResult) -> Iterable[str]:
         yield f"[killed by signal: {result.signal}]"
     elif result.exit_code:
         yield f"[exit code: {result.exit_code}]"
-        yield from _hints(result)
+    yield from _hints(result, command)
     if result.survivors:
         yield f"[{len(result.survivors)} processes survived: {_processes(result.survivors)}]"
     if result.background:
         yield f"[still running in background: {_processes(result.background)}]"
 
 
-def _hints(result: CommandResult) -> Iterable[str]:
-    for pattern, hint in _HINTS:
-        if pattern.search(result.stderr.text) or pattern.search(result.stdout.text):
-            yield f"[hint: {hint}]"
-            return
+def _hints(result: CommandResult, command: str) -> Iterable[str]:
+    if not result.stdout.text and not result.stderr.text:
+        if result.exit_code is not None and _READS_INPUT.search(command) and not _HAS_INPUT.search(command):
+            yield f"[hint: {_ANSWERS}]"
+    elif result.exit_code:
+        for pattern, hint in _HINTS:
+            if pattern.search(result.stderr.text) or pattern.search(result.stdout.text):
+                yield f"[hint: {hint}]"
+                return
 
 
 def _processes(survivors: Iterable[Survivor]) -> str:

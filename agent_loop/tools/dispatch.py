@@ -4,7 +4,7 @@ May not know: the model, any concrete tool, who asks the user. Invariant: when `
 the message stands in the log as one `tool/call` and one `tool/result`; no body starts before its call is on the disk.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -91,22 +91,23 @@ class ToolDispatch:
         if self._open_ask:
             self._open_ask.abort(reason)
 
-    async def run(self, blocks: list[Block], *, turn: int, step: int) -> None:
+    async def run(self, blocks: list[Block], *, turn: int, step: int, exact: Mapping[str, str]) -> None:
         """Run the tool-call blocks of a message in model order and log their results.
 
+        `exact`: by call id, the arguments that a call runs with, where those of its block are redacted.
         Raises `PersistenceError` when the log cannot be made durable, and what a policy raises.
         """
         self._turn, self._step = turn, step
-        calls = [self._prepare(block) for block in blocks]
+        calls = [self._prepare(block, exact.get(block["id"], block["arguments"])) for block in blocks]
         try:
             await self._run_in_order(calls)
         finally:
             for call in calls:
                 self._answer(call)
 
-    def _prepare(self, block: Block) -> _Call:
+    def _prepare(self, block: Block, written: str) -> _Call:
         call_id, name, raw = block["id"], block["name"], block["arguments"]
-        arguments = parse_arguments(raw)
+        arguments = parse_arguments(written)
         return _Call(
             id=call_id,
             name=name,
@@ -214,20 +215,16 @@ class ToolDispatch:
             on_output=partial(self._on_output, call.id),
         )
         async with anyio.create_task_group() as tasks:
-
-            async def expire() -> None:
-                await self._runtime.sleep(GRACE_SECONDS)
-                tasks.cancel_scope.cancel()
-
-            def limit() -> None:
-                tasks.start_soon(expire)
-
-            forget = self._signal.on_abort(limit)
-            try:
-                call.outcome = await self._tools.execute(call.ready, context, agent=self._session.id)
-            finally:
-                forget()
+            # started now, not on the abort: that may come from a callback of the loop, where no task can be started
+            tasks.start_soon(self._cancel_late, tasks.cancel_scope)
+            call.outcome = await self._tools.execute(call.ready, context, agent=self._session.id)
             tasks.cancel_scope.cancel()
+
+    async def _cancel_late(self, body: anyio.CancelScope) -> None:
+        """Cancel a body that has ignored the abort for too long."""
+        await self._signal.wait()
+        await self._runtime.sleep(GRACE_SECONDS)
+        body.cancel()
 
     def _log_call(self, call: _Call) -> None:
         call.logged = True

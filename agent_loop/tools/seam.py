@@ -20,7 +20,10 @@ ToolKind = Literal["read", "edit", "delete", "move", "search", "execute", "think
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """One call as the model made it: `arguments` parsed, `raw` the JSON text, `id` unique in the session."""
+    """One call as the model made it: `arguments` parsed, `id` unique in the session.
+
+    `raw` is the JSON text as it is logged and shown: a secret in the arguments is redacted there.
+    """
 
     id: str
     name: str

@@ -7,6 +7,7 @@ import pytest
 from acp_bridge.config_file import (
     Flags,
     RawConfig,
+    allowed_variables,
     chosen_key_variable,
     config_path,
     configured_keys,
@@ -66,9 +67,23 @@ def test_a_file_that_cannot_be_read_says_why(tmp_path):
 
 def test_every_key_and_every_variable_of_a_key_is_found_whatever_else_is_wrong():
     assert key_variables(TABLE) == ["DEEPSEEK_API_KEY", "MINE"]
-    assert configured_keys(TABLE) == ["k-1"]
+    assert configured_keys(TABLE) == {"mine": "k-1"}
     assert key_variables({"providers": []}) == ["DEEPSEEK_API_KEY"]
-    assert configured_keys({}) == []
+    assert configured_keys({}) == {}
+
+
+@pytest.mark.parametrize(
+    ("table", "names"),
+    [
+        ({"env": {"allow": ["A", 3, "B"]}}, ["A", "B"]),
+        ({"env": {"allow": "A"}}, []),
+        ({"env": {}}, []),
+        ({"env": 3}, []),
+        ({}, []),
+    ],
+)
+def test_names_that_commands_may_see_are_found_whatever_else_is_wrong(table, names):
+    assert allowed_variables(table) == names
 
 
 @pytest.mark.parametrize(

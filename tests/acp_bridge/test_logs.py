@@ -13,10 +13,11 @@ from acp_bridge.logs import Log
 def logs(directory, level="INFO"):
     """A configured log; the process's own logging is as before afterwards."""
     root = logging.getLogger()
-    handlers, before = root.handlers[:], root.level
+    handlers, before, last_resort = root.handlers[:], root.level, logging.lastResort
     try:
-        yield Log(directory, level)
+        yield Log(directory, level, redact=lambda line: line.replace("sk-1", "[redacted]"))
     finally:
+        logging.lastResort = last_resort
         ours = [handler for handler in root.handlers if handler not in handlers]
         root.handlers[:] = handlers
         root.setLevel(before)
@@ -90,3 +91,26 @@ def test_a_log_with_nothing_to_say_touches_nothing(tmp_path, capsys):
         log.debug("too fine")
     assert capsys.readouterr() == ("", "")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_no_secret_is_in_a_line_a_traceback_or_what_a_library_logs(tmp_path, capsys):
+    with logs(tmp_path) as log:
+        log.warning("key sk-1", detail={"in": "sk-1"})
+        logging.getLogger("some.library").warning("with %s", "sk-1")
+        try:
+            raise ValueError("sk-1")
+        except ValueError as error:
+            log.error("failed", exc_info=error)  # noqa: TRY400 - our own logger takes the exception
+    written = (tmp_path / "agent.log").read_text()
+    for text in (capsys.readouterr().err, written):
+        assert "sk-1" not in text
+        assert "with [redacted]" in text
+        assert "ValueError: [redacted]" in text
+
+
+def test_what_a_library_logs_before_our_first_event_is_redacted_too(capsys):
+    with logs(None):
+        logging.getLogger().handlers.clear()
+        logging.getLogger("some.library").warning("with sk-1")
+        logging.getLogger("some.library").info("nothing of this")
+    assert capsys.readouterr().err == "with [redacted]\n"

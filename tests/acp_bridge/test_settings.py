@@ -52,6 +52,23 @@ def test_the_root_of_sessions_may_begin_with_the_home_directory(monkeypatch):
     assert settings({"sessions": {"root": "~/logs"}}).sessions_root == Path("/home/me/logs")
 
 
+def test_the_sandbox_reaches_nothing_more_unless_told():
+    made = settings({"executor": "sandbox"}).config
+    assert (made.executor, made.sandbox.network, made.sandbox.allow_read, made.sandbox.allow_write) == (
+        "sandbox",
+        False,
+        (),
+        (),
+    )
+
+
+def test_what_the_sandbox_reaches_may_begin_with_the_home_directory(monkeypatch):
+    monkeypatch.setenv("HOME", "/home/me")
+    table = {"network": True, "allow_read": ["~/.gitconfig", "/srv"], "allow_write": ["~"]}
+    made = settings({"sandbox": table}).config.sandbox
+    assert (made.network, made.allow_read, made.allow_write) == (True, ("/home/me/.gitconfig", "/srv"), ("/home/me",))
+
+
 def test_the_snapshot_variables_are_read_and_empty_ones_are_absent():
     made = settings(DSH_SNAPSHOT="replay", DSH_SNAPSHOT_FILE="/f", DSH_SNAPSHOT_OVERRIDE="", DSH_SNAPSHOT_REPORT="/r")
     assert made.snapshot.mode == "replay"
@@ -67,7 +84,9 @@ def test_the_snapshot_variables_are_read_and_empty_ones_are_absent():
         ({"providers": {"mine": {"models": [{"id": "m"}]}}}, {}, "[providers.mine] needs base_url and at least one"),
         ({"providers": {"mine": {"models": [{"id": "", "context": 0}]}}}, {}, "providers.mine.models.0.context: "),
         ({"env": {"allow": "X"}}, {}, "env.allow: "),
-        ({"executor": "cloud"}, {}, "executor: Input should be 'local'"),
+        ({"executor": "cloud"}, {}, "executor: Input should be 'local' or 'sandbox'"),
+        ({"sandbox": {"allow_read": ["x"]}}, {}, "sandbox.allow_read.0: Value error, must be absolute or begin with ~"),
+        ({"sandbox": {"allow_exec": []}}, {}, "sandbox.allow_exec: "),
         ({}, {"DSH_PERMISSION_MODE": "yolo"}, "environment: DSH_PERMISSION_MODE: Input should be 'ask' or 'full'"),
         ({}, {"DEEPSEEK_BASE_URL": "localhost:80"}, "environment: DEEPSEEK_BASE_URL: String should match"),
         ({}, {"DSH_SNAPSHOT": "replay"}, "environment: snapshot.DSH_SNAPSHOT_FILE: Field required"),

@@ -1,6 +1,7 @@
 """Live terminal output is gathered, in order, and never shown twice."""
 
 from acp_bridge.terminal_output import INTERVAL, TerminalOutput
+from bash_exec.secrets import SecretRegistry
 
 
 class Clock:
@@ -22,8 +23,13 @@ class Clock:
 
 
 def output():
-    clock, shown = Clock(), []
-    return TerminalOutput(lambda call_id, text: shown.append((call_id, text)), clock.call_later), clock, shown
+    clock, shown, secrets = Clock(), [], SecretRegistry()
+    secrets.add("KEY", "sk-0123456789")
+
+    def show(call_id, text):
+        shown.append((call_id, text))
+
+    return TerminalOutput(show, clock.call_later, secrets=secrets), clock, shown
 
 
 def test_what_comes_within_an_interval_is_one_update_per_call():
@@ -65,3 +71,13 @@ def test_after_stop_nothing_is_shown():
     gathered.stop()
     clock.tick()
     assert shown == []
+
+
+def test_a_secret_that_only_a_removed_sequence_parted_is_not_shown():
+    gathered, clock, shown = output()
+    gathered.feed("a", b"key: sk-01234\x1b[6n")
+    clock.tick()
+    gathered.feed("a", b"56789 and sk-")
+    clock.tick()
+    gathered.end("a", show_rest=True)
+    assert shown == [("a", "key: "), ("a", "[redacted:KEY] and "), ("a", "sk-")]

@@ -290,3 +290,54 @@ async def test_the_stream_is_closed_when_it_hangs_and_the_turn_is_cancelled():
         agent.cancel("session/cancel")
         await agent.when_idle()
         assert world.adapter.open_streams == 0
+
+
+KEY = "hunter2-is-it"
+
+
+async def test_a_secret_in_an_answer_a_prompt_or_the_system_prompt_reaches_neither_the_log_nor_the_model():
+    answer = [{"type": "text-delta", "index": 0, "text": part} for part in ("it is hun", "ter2-i", "s-it", "!")]
+    async with agent_world([*answer, {"type": "finish", "reason": {"kind": "stop"}}], says("ok")) as world:
+        world.secrets.add("KEY", KEY)
+        agent = world.agent(system_prompt=(PromptSection("role", 0, f"Never say {KEY}."),))
+        await world.prompt(agent, f"say {KEY}")
+        await world.prompt(agent)
+        log = repr(world.events[agent.id])
+        [first, second] = world.adapter.requests
+        assert KEY not in log + repr(first.messages) + repr(second.messages)
+        assert first.system == "Never say [redacted:KEY]."
+        shown = "".join(data["chunk"].get("text", "") for data in world.of(agent, "assistant/chunk")[:-3])
+        assert shown == "it is hun[redacted:KEY]!"
+        assert second.messages[1]["content"] == [{"type": "text", "text": shown}]
+
+
+async def test_a_call_runs_with_its_secret_and_is_logged_without_it():
+    tool = ScriptedTool()
+    async with agent_world(calls(("call-1", "echo", {"value": f"a {KEY}"})), says("ok")) as world:
+        world.secrets.add("KEY", KEY)
+        world.tools.register(tool)
+        agent = world.agent()
+        await world.prompt(agent)
+        assert tool.ran == [{"value": f"a {KEY}"}]
+        assert KEY not in repr(world.events[agent.id])
+        [call] = world.of(agent, "tool/call")
+        [message, _last] = world.of(agent, "assistant/message")
+        assert call["arguments"] == message["content"][0]["arguments"] == '{"value": "a [redacted:KEY]"}'
+
+
+async def test_what_was_held_back_when_the_call_failed_is_logged():
+    async with agent_world([{"type": "text-delta", "index": 0, "text": "hunter2-"}, LlmError("gone", "X")]) as world:
+        world.secrets.add("KEY", KEY)
+        agent = world.agent()
+        await world.prompt(agent)
+        assert [data["chunk"]["text"] for data in world.of(agent, "assistant/chunk")] == ["hunter2-"]
+
+
+async def test_the_end_of_a_turn_is_told_as_it_is_logged():
+    async with agent_world([LlmError(f"bad key {KEY}", "X")]) as world:
+        world.secrets.add("KEY", KEY)
+        agent = world.agent()
+        await world.prompt(agent)
+        [(_name, _turn, reason, _persisted)] = [row for row in world.heard if row[0] == "agent/turn-end"]
+        assert reason["message"] == "bad key [redacted:KEY]"
+        assert reason == world.of(agent, "turn/end")[0]["reason"]

@@ -148,6 +148,23 @@ class ExecutorContract(ABC):
             assert (first.status, first.exit_code, first.signal, first.lost_bytes) == ("exited", 0, None, 0)
             assert executor.read_output(task.id).text == ""
 
+    async def test_output_of_a_task_is_read_by_byte_offsets_as_often_as_wanted(self, tmp_path):
+        async with self.open(tmp_path) as executor:
+            done = anyio.Event()
+            executor.on_task_done(lambda _task: done.set())
+            task = await executor.start(spec_of(executor, SAY))
+            with anyio.fail_after(30):
+                await done.wait()
+            for _ in range(2):
+                whole = executor.read_output(task.id, offset=0)
+                assert (whole.offset, whole.next_offset, len(whole.text)) == (0, 9, 9)
+                part = executor.read_output(task.id, offset=4)
+                assert (part.text, part.offset, part.next_offset) == (whole.text[4:], 4, 9)
+            unread = executor.read_output(task.id)
+            assert (unread.text, unread.offset, unread.next_offset) == (whole.text, 0, 9)
+            assert executor.read_output(task.id).offset == 9
+            assert executor.read_output(task.id, offset=whole.next_offset).text == ""
+
     async def test_a_killed_task_says_so_and_stays_so(self, tmp_path):
         async with self.open(tmp_path) as executor:
             told: list[BackgroundTask] = []

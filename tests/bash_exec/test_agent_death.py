@@ -2,6 +2,8 @@
 
 import base64
 import os
+import signal
+import subprocess
 import sys
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,26 +17,34 @@ PROMISE = 3  # seconds; waited for ten times as long
 DRIVER = str(Path(__file__).parents[1] / "support" / "bash_driver.py")
 CHECKOUT = str(Path(__file__).parents[2])
 
-COMMANDS = [
-    "echo $$; exec sleep 300",
-    "sleep 300 & echo $! $$; wait",
-    "sleep 300 & echo $!",
-    "sh -c 'echo $$ >&2; exec sleep 300' | cat | cat",
-    "trap '' TERM; sleep 300 & echo $! $$; sleep 300; sleep 300",
-]
-DETACHED = [
-    "setsid sh -c 'echo $$; exec sleep 300' & wait",
-    "(setsid sh -c 'trap \"\" TERM; echo $$; while :; do sleep 300; done' &); sleep 300",
-    "env -i setsid sh -c 'echo $$; exec /bin/sleep 300' & wait",
-]
-PIDS = {False: 10, True: 7}  # how many of them the commands print
+DEAF = "trap '' TERM; echo $$; while :; do sleep 300; done"
+GROUPED = {
+    "plain": "echo $$; exec sleep 300",
+    "in the background": "sleep 300 & echo $!; wait",
+    "pipeline": "sh -c 'echo $$ >&2; exec sleep 300' | cat",
+    "deaf to TERM": DEAF,
+    "stopped": "echo $$; kill -STOP $$; sleep 300",
+}
+DETACHED = {
+    "setsid": "setsid sh -c 'echo $$; exec sleep 300' & wait",
+    "double fork": "sh -c '(sh -c \"echo \\$\\$; exec sleep 300\" &)'",
+    "daemon": "setsid sh -c '(sh -c \"echo \\$\\$; cd /; exec sleep 300 </dev/null >/dev/null 2>&1\" &)'",
+    "env -i setsid": "env -i setsid sh -c 'echo $$; exec /bin/sleep 300' & wait",
+    "setsid and deaf to TERM": f"setsid sh -c '{DEAF.replace(chr(39), chr(34))}' & wait",
+}
+
+
+def shapes(portable: bool) -> list[str]:
+    return list((GROUPED if portable else GROUPED | DETACHED).values())
 
 
 @asynccontextmanager
-async def driver(root: Path, *commands: str, portable: bool = False, **variables: str):
+async def driver(
+    root: Path, *commands: str, portable: bool = False, grace: float = 3.0, quiet: bool = False, **variables: str
+):
     environment = {**os.environ, "PYTHONPATH": CHECKOUT, **variables}
-    argv = [sys.executable, DRIVER, str(root), "portable" if portable else "", *commands]
-    process = await anyio.open_process(argv, env=environment, stderr=None)
+    argv = [sys.executable, DRIVER, str(root), "portable" if portable else "", str(grace), *commands]
+    process = await anyio.open_process(argv, env=environment, stderr=subprocess.DEVNULL if quiet else None)
     try:
         yield process
     finally:
@@ -52,12 +62,23 @@ async def printed_pids(process, count: int) -> list[int]:
 
 
 @pytest.mark.parametrize("portable", [False, True])
-async def test_a_killed_agent_takes_every_command_with_it(tmp_path, portable):
-    commands = COMMANDS if portable else COMMANDS + DETACHED
+async def test_when_the_agent_dies_by_kill_9_its_commands_die_in_all_seven_shapes(tmp_path, portable):
+    commands = shapes(portable)
     with anyio.fail_after(60):
         async with driver(tmp_path, *commands, portable=portable) as process:
-            pids = await printed_pids(process, PIDS[portable])
+            pids = await printed_pids(process, len(commands))
             process.kill()
+            await process.wait()
+            with anyio.fail_after(10 * PROMISE):
+                await all_ended(pids)
+
+
+async def test_sigterm_to_the_agent_leaves_no_process(tmp_path):
+    commands = shapes(portable=False)
+    with anyio.fail_after(60):
+        async with driver(tmp_path, *commands) as process:
+            pids = await printed_pids(process, len(commands))
+            process.terminate()
             await process.wait()
             with anyio.fail_after(10 * PROMISE):
                 await all_ended(pids)
@@ -65,13 +86,25 @@ async def test_a_killed_agent_takes_every_command_with_it(tmp_path, portable):
 
 @pytest.mark.parametrize("portable", [False, True])
 async def test_the_end_of_the_agents_input_leaves_no_process(tmp_path, portable):
-    commands = COMMANDS if portable else COMMANDS + DETACHED
+    commands = shapes(portable)
     with anyio.fail_after(60):
-        async with driver(tmp_path, *commands, portable=portable) as process:
-            pids = await printed_pids(process, PIDS[portable])
+        async with driver(tmp_path, *commands, portable=portable, grace=0.3) as process:
+            pids = await printed_pids(process, len(commands))
             await process.stdin.aclose()
             assert await process.wait() == 0
             assert not any(is_alive(pid) for pid in pids)
+
+
+async def test_the_shutdown_of_the_loop_leaves_no_process(tmp_path):
+    commands = shapes(portable=False)
+    with anyio.fail_after(60):
+        async with driver(tmp_path, *commands, grace=0.3, quiet=True) as process:
+            pids = await printed_pids(process, len(commands))
+            process.send_signal(signal.SIGINT)
+            assert await process.wait() == -signal.SIGINT
+            # the two whose shells had ended by themselves go with the lifeline
+            with anyio.fail_after(10 * PROMISE):
+                await all_ended(pids)
 
 
 CANARY = "sk-canary-0123456789"

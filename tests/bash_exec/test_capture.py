@@ -109,22 +109,33 @@ def test_hostile_control_sequences_cost_no_more_than_their_length(text):
 def test_unread_output_is_given_once_and_its_loss_is_counted():
     ring = UnreadOutput(limit=8)
     ring.feed(b"abc")
-    assert ring.take(final=False) == ("abc", 0)
-    assert ring.take(final=False) == ("", 0)
+    assert ring.take(final=False) == ("abc", 0, 3, 0)
+    assert ring.take(final=False) == ("", 3, 3, 0)
     ring.feed(b"0123456789")
-    assert ring.take(final=False) == ("23456789", 2)
+    assert ring.take(final=False) == ("23456789", 5, 13, 2)
+
+
+def test_output_from_an_offset_is_given_as_often_as_it_is_asked_for():
+    ring = UnreadOutput(limit=8)
+    ring.feed(b"0123456789")
+    for _ in range(2):
+        assert ring.peek(0, final=False) == ("23456789", 2, 10, 2)
+        assert ring.peek(7, final=False) == ("789", 7, 10, 0)
+        assert ring.peek(99, final=False) == ("", 10, 10, 0)
+    assert ring.take(final=False) == ("23456789", 2, 10, 2)
 
 
 def test_unread_output_holds_back_half_a_code_point_until_it_is_whole_or_final():
     ring = UnreadOutput(limit=8)
     ring.feed(b"a\xe2\x82")
-    assert ring.take(final=False) == ("a", 0)
+    assert ring.take(final=False) == ("a", 0, 1, 0)
+    assert ring.peek(3, final=False) == ("", 3, 3, 0)
     ring.feed(b"\xac\xe2")
-    assert ring.take(final=False) == ("€", 0)
-    assert ring.take(final=True) == ("\N{REPLACEMENT CHARACTER}", 0)
+    assert ring.take(final=False) == ("€", 1, 4, 0)
+    assert ring.take(final=True) == ("\N{REPLACEMENT CHARACTER}", 4, 5, 0)
 
 
 def test_unread_output_does_not_start_in_the_middle_of_a_code_point():
     ring = UnreadOutput(limit=4)
     ring.feed("€abc".encode())
-    assert ring.take(final=True) == ("abc", 3)
+    assert ring.take(final=True) == ("abc", 3, 6, 3)

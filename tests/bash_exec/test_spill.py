@@ -14,6 +14,10 @@ def content(file: SpillFile) -> bytes:
         return written.read()
 
 
+def files_below(folder) -> list[str]:
+    return [name for _, _, names in os.walk(folder) for name in names]
+
+
 def exists(path: str) -> bool:
     return os.path.exists(path)
 
@@ -45,13 +49,35 @@ async def test_two_files_share_a_folder_and_no_name(tmp_path):
 
 async def test_the_cap_is_shared_and_exact(tmp_path):
     folder, budget = SpillFolder(tmp_path), SpillBudget(5)
-    first, second = SpillFile(folder, budget), SpillFile(folder, budget)
+    first, second, third = (SpillFile(folder, budget) for _ in range(3))
     assert await first.write(b"abc")
-    assert not await second.write(b"defg")
-    assert not await first.write(b"h")
-    for file in (first, second):
-        file.close()
-    assert [content(file) for file in (first, second)] == [b"abc", b"de"]
+    assert await second.write(b"de")
+    first.close()
+    assert content(first) == b"abc"
+    assert not await second.write(b"f")
+    assert not await third.write(b"g")
+    assert (second.path, third.path) == (None, None)
+    assert files_below(tmp_path) == [os.path.basename(first.path)]
+
+
+async def test_a_cancelled_writer_leaves_no_gap(tmp_path):
+    file = SpillFile(SpillFolder(tmp_path), SpillBudget(100))
+    with anyio.CancelScope() as scope:
+        scope.cancel()
+        assert await file.write(b"one ")
+    assert await file.write(b"two")
+    file.close()
+    assert content(file) == b"one two"
+
+
+async def test_a_withdrawn_file_stays_away(tmp_path):
+    file = SpillFile(SpillFolder(tmp_path), SpillBudget(100))
+    assert await file.write(b"one")
+    file.withdraw()
+    file.withdraw()
+    assert await file.write(b"two")
+    assert file.path is None
+    assert files_below(tmp_path) == []
 
 
 async def test_a_folder_that_cannot_be_made_leaves_no_path(tmp_path):

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import re
 import signal
 import sys
 from contextlib import asynccontextmanager, suppress
@@ -16,7 +15,7 @@ from bash_exec import wire
 from bash_exec.errors import ExecutorError, SpawnFailed
 from bash_exec.supervisor import BARE_INTERPRETER
 from tests.support.executors import MEASURED_INTERPRETER, local_executor, run_command
-from tests.support.processes import all_ended, ended, is_alive
+from tests.support.processes import all_ended, ended, is_alive, numbers
 
 PROMISE = 30
 PATCHED = str(Path(__file__).parents[1] / "support" / "patched_python.py")
@@ -26,11 +25,7 @@ def faulty(fault: str) -> tuple[str, ...]:
     return (*MEASURED_INTERPRETER, PATCHED, fault)
 
 
-def numbers(text: str) -> list[int]:
-    return [int(number) for number in re.findall(r"\d+", text)]
-
-
-async def test_the_supervisor_starts_with_the_first_command_in_a_bare_interpreter(tmp_path):
+async def test_there_is_no_supervisor_before_the_first_command_and_one_for_all_of_them(tmp_path):
     async with local_executor(tmp_path, interpreter=BARE_INTERPRETER) as executor:
         assert executor.supervisor_pid is None
         assert (await run_command(executor, "echo on")).stdout.text == "on\n"
@@ -105,7 +100,7 @@ async def test_a_monitor_that_breaks_fails_its_command(tmp_path):
             await run_command(executor, "true")
 
 
-async def test_what_cannot_be_killed_is_reported(tmp_path):
+async def test_the_result_names_survivors_with_pid_and_command(tmp_path):
     async with local_executor(tmp_path, interpreter=faulty("no-kill"), grace=0.1) as executor:
         with anyio.fail_after(PROMISE):
             result = await run_command(executor, "echo $$; exec sleep 300", timeout_ms=100)

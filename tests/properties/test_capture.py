@@ -47,10 +47,27 @@ def test_reads_of_a_task_join_to_its_text(text, points):
     read = ""
     for chunk in cut(text.encode(), points):
         ring.feed(chunk)
-        got, lost = ring.take(final=False)
-        assert lost == 0
-        read += got
-    assert read + ring.take(final=True)[0] == text
+        piece = ring.take(final=False)
+        assert piece.lost == 0
+        assert piece.offset == len(read.encode())
+        read += piece.text
+    assert read + ring.take(final=True).text == text
+
+
+@given(st.text(alphabet=st.characters(exclude_categories=("Cc", "Cs")), max_size=80), cuts, st.integers(1, 40))
+def test_every_byte_of_a_task_is_either_read_at_its_offset_or_counted_as_lost(text, points, limit):
+    data = text.encode()
+    ring = UnreadOutput(limit=limit)
+    at = 0
+    for number, chunk in enumerate(cut(data, points)):
+        ring.feed(chunk)
+        if number % 2:
+            piece = ring.peek(at, final=False)
+            assert ring.take(final=False) == piece
+            assert piece.offset == at + piece.lost
+            assert piece.text == data[piece.offset : piece.next_offset].decode()
+            at = piece.next_offset
+    assert ring.peek(at, final=True).next_offset == len(data)
 
 
 @given(st.text(max_size=200))

@@ -22,6 +22,7 @@ from agent_loop.session.store import SessionStore
 from agent_loop.tools.registry import ToolRegistry
 from agent_loop.tools.seam import AllowAll, PermissionPolicy
 from agent_loop.vocabulary import Source, text_block
+from bash_exec.secrets import SecretRegistry
 from tests.support.scripted_adapter import ScriptedAdapter
 
 MODEL = "scripted-1"
@@ -46,6 +47,7 @@ class World:
     llm: LlmService
     tools: ToolRegistry
     registry: AgentRegistry
+    secrets: SecretRegistry
     events: dict[str, list[SessionEvent]] = field(default_factory=dict)
     heard: list[tuple[Any, ...]] = field(default_factory=list)
     errors: list[tuple[str, Exception]] = field(default_factory=list)
@@ -120,7 +122,8 @@ async def agent_world(
     errors: list[tuple[str, Exception]] = []
     hooks = Hooks(lambda name, error: errors.append((name, error)))
     kept = store(runtime) if store else MemorySessionStore()
-    sessions = LiveSessions(kept, hooks, runtime)
+    secrets = SecretRegistry()
+    sessions = LiveSessions(kept, hooks, runtime, secrets=secrets)
     llm = LlmService(hooks, runtime)
     adapter = ScriptedAdapter(*answers, fallback=fallback)
     llm.register_adapter([MODEL], adapter)
@@ -137,7 +140,7 @@ async def agent_world(
                 runtime=runtime,
                 **limits,
             )
-            world = World(tasks, hooks, runtime, kept, sessions, adapter, llm, tools, registry, errors=errors)
+            world = World(tasks, hooks, runtime, kept, sessions, adapter, llm, tools, registry, secrets, errors=errors)
             hooks.on("session/event", lambda session, event: world.events.setdefault(session.id, []).append(event))
             for name in HEARD:
                 hooks.on(name, lambda _agent, *args, name=name: world.heard.append((name, *args)))

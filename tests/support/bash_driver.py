@@ -1,6 +1,7 @@
 """A small agent for tests of its death: runs the commands it is given and copies their output to its stdout.
 
-`bash_driver.py SPILL_ROOT PORTABLE COMMAND…`: every command runs at once in the foreground; end of stdin disposes.
+`bash_driver.py SPILL_ROOT PORTABLE GRACE COMMAND…`: every command runs at once in the foreground.
+End of stdin disposes, SIGINT shuts the loop down.
 """
 
 import os
@@ -8,14 +9,18 @@ import sys
 from pathlib import Path
 
 import anyio
-import anyio.to_thread
 
 from bash_exec.environment import scrub_environment, secret_names, wipe_environment
 from bash_exec.local import LocalBashExecutor
 from bash_exec.seam import CommandRequest
 
 
-async def main(root: str, portable: str, *commands: str) -> None:
+async def readable() -> bool:
+    await anyio.wait_readable(0)
+    return True
+
+
+async def main(root: str, portable: str, grace: str, *commands: str) -> None:
     parent = dict(os.environ)
     sources = [name for name in parent if name.startswith("KEY_SOURCE")]
     wipe_environment(secret_names(parent, key_sources=sources))
@@ -26,6 +31,7 @@ async def main(root: str, portable: str, *commands: str) -> None:
             spill_root=Path(root),
             interpreter=(sys.executable, "-I"),
             portable=bool(portable),
+            grace=float(grace),
         )
 
         async def run(command: str) -> None:
@@ -34,7 +40,8 @@ async def main(root: str, portable: str, *commands: str) -> None:
 
         for command in commands:
             group.start_soon(run, command.replace("AGENT", str(os.getpid())))
-        await anyio.to_thread.run_sync(sys.stdin.read)
+        while await readable() and os.read(0, 4096):
+            pass
         await executor.dispose()
 
 

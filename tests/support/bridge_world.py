@@ -164,6 +164,7 @@ async def bridge_world(
             runtime=agents.runtime,
             options=lambda _cwd: replace(OPTIONS),
             window=lambda _model: WINDOW,
+            secrets=agents.secrets,
         )
         bridge = Bridge(parts, client.peer, asyncio.get_running_loop().call_later)
         credential = Credential("TEST_KEY", None, {"TEST_KEY": key} if key else {})

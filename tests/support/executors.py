@@ -11,7 +11,7 @@ import anyio
 
 from bash_exec.environment import scrub_environment
 from bash_exec.local import LocalBashExecutor
-from bash_exec.seam import CommandRequest, CommandResult
+from bash_exec.seam import CommandRequest, CommandResult, CommandSpec
 
 # coverage starts through site-packages, which the product's bare interpreter leaves out
 MEASURED_INTERPRETER = (sys.executable, "-I")
@@ -35,6 +35,13 @@ async def local_executor(root: Path, **options: Any) -> AsyncIterator[LocalBashE
                 await executor.dispose()
 
 
+def spec_of(
+    executor: LocalBashExecutor, command: str, *, cwd: str = "/", owner: str = "s", timeout_ms: int | None = None
+) -> CommandSpec:
+    """A resolved command."""
+    return executor.resolve(CommandRequest(command, cwd, owner, timeout_ms=timeout_ms))
+
+
 async def run_command(
     executor: LocalBashExecutor,
     command: str,
@@ -45,5 +52,5 @@ async def run_command(
     **more: Any,
 ) -> CommandResult:
     """Resolve and run in the foreground."""
-    spec = executor.resolve(CommandRequest(command, cwd, owner, timeout_ms=timeout_ms))
+    spec = spec_of(executor, command, cwd=cwd, owner=owner, timeout_ms=timeout_ms)
     return await executor.run(spec, **more)

@@ -1,6 +1,7 @@
 """Processes as the kernel tells of them, without polling."""
 
 import os
+import re
 
 import anyio
 
@@ -36,3 +37,8 @@ async def all_ended(pids: list[int]) -> None:
 def open_descriptors() -> set[str]:
     """What this process has open."""
     return set(os.listdir("/proc/self/fd"))
+
+
+def numbers(text: str) -> list[int]:
+    """The numbers in a command's output, such as the pids it printed."""
+    return [int(number) for number in re.findall(r"\d+", text)]

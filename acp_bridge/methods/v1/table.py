@@ -65,7 +65,15 @@ class V1Dispatcher:
         return method == CANCEL
 
     async def request(self, method: str, params: dict[str, Any], call: Call) -> dict[str, Any]:
-        """Parse and handle. Raises `RpcError`."""
+        """Parse and handle. Raises `RpcError`, without secrets."""
+        try:
+            return await self._handle(method, params, call)
+        except RpcError as error:
+            # results come from the log, which holds none; an error may quote anything
+            secrets = self._connection.bridge.parts.secrets
+            raise RpcError(error.code, secrets.redact(error.message), secrets.redact_json(error.data)) from error
+
+    async def _handle(self, method: str, params: dict[str, Any], call: Call) -> dict[str, Any]:
         if method == "initialize":
             return await connecting.initialize(self._connection, params)
         if not self._connection.initialized:

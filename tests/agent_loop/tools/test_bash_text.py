@@ -93,6 +93,10 @@ def test_processes_that_live_on_are_named():
         ("me@host: Permission denied (publickey,password).", "ssh runs in batch mode"),
         ("EOFError: EOF when reading a line", "pass the answers as arguments"),
         ("error: stdin is not a terminal", "pass the answers as arguments"),
+        ("bash: line 1: /dev/tty: No such device or address", "pass the answers as arguments"),
+        ("gpg: cannot open '/dev/tty': No such device or address", "pass the answers as arguments"),
+        ("Error opening terminal: dumb.", "pass the answers as arguments"),
+        ("Do you want to continue? [Y/n] Abort.", "add -y"),
     ],
 )
 def test_a_prompt_that_nobody_can_answer_gets_a_hint(message, hint):
@@ -100,6 +104,29 @@ def test_a_prompt_that_nobody_can_answer_gets_a_hint(message, hint):
         last = model_text(given).splitlines()[-1]
         assert last.startswith("[hint: ")
         assert hint in last
+
+
+@pytest.mark.parametrize(
+    ("command", "exit_code"),
+    [
+        ("read x", 1),
+        ("cd /tmp && read -p 'Continue? ' x", 1),
+        ("if read x; then true; fi", 0),
+        ("cat", 0),
+        ("cat > f", 0),
+    ],
+)
+def test_a_silent_command_that_waited_for_input_gets_a_hint(command, exit_code):
+    text = model_text(result(exit_code=exit_code), command=command)
+    assert text.startswith("(no output)\n")
+    assert "[hint: commands have no terminal and no standard input" in text
+
+
+@pytest.mark.parametrize(
+    "command", ["cat file", "cat > f <<'E'\nx\nE", "true | cat", "read x < file", "spread x", "grep read f", "false"]
+)
+def test_a_silent_command_with_input_of_its_own_gets_no_hint(command):
+    assert "hint" not in model_text(result(exit_code=1), command=command)
 
 
 def test_a_successful_command_gets_no_hint():
