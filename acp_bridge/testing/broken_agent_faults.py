@@ -53,7 +53,7 @@ FAULTS: dict[str, Fault] = {
     "advertises-more": Fault("Advertises logout, which it does not have.", ("INIT-06", "AUTH-06")),
     "needs-home": Fault("Exits without HOME.", ("INIT-07",)),
     "early-requests-lost": Fault("Never answers what came before initialize.", ("INIT-08", "X-INIT-EARLY")),
-    "env-var-method": Fault("Offers an authentication of a type that is not in the protocol.", ("AUTH-01",)),
+    "env-var-method": Fault("Offers an authentication of a type that is not in the protocol.", ("AUTH-01", "WIRE-14")),
     "terminal-login-always": Fault("Offers the terminal login to clients that have none.", ("AUTH-01",)),
     "any-method": Fault("Authenticates with any method.", ("AUTH-02",)),
     "forgets-authentication": Fault("Wants an authentication after each one.", ("AUTH-03",), alone=True),

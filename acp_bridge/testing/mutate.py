@@ -16,6 +16,10 @@ from acp_bridge.testing.scenario import Scenario
 from acp_bridge.testing.validate import Referee
 
 
+# what is asked is whether the agent refuses, not which of its lines run: measuring would double the time
+_UNMEASURED = {"COVERAGE_PROCESS_CONFIG": "", "COVERAGE_PROCESS_START": ""}
+
+
 @dataclass(frozen=True, slots=True)
 class RecordedRequest:
     """One fingerprinted model call: the session's number, turn and step, all from 1."""
@@ -50,7 +54,7 @@ def mutation_survives(
         shutil.copytree(scenario.directory, copy.directory)
         path = copy.log_path(request.session)
         write_lines(path, [_altered(record, request) for record in read_lines(path)])
-        run = run_scenario(copy, command=command, env=env, seconds=seconds)
+        run = run_scenario(copy, command=command, env={**_UNMEASURED, **(env or {})}, seconds=seconds)
         findings = [*run.failures, *judge(copy, run, Referee(environment={}, load_module=_nothing))]
     # the log differs in the altered line itself: what must be noticed is the request, when it is made
     if not run.failures:

@@ -10,6 +10,8 @@ from tests.support.agent_process import agent, agent_home, update_in
 from tests.support.bash_calls import bash_call, done
 from tests.support.processes import all_ended
 
+# a killed process reports no coverage, so none is asked for: these turns are about timing
+UNMEASURED = {"COVERAGE_PROCESS_CONFIG": "", "COVERAGE_PROCESS_START": ""}
 MOMENTS = 24
 BEFORE = [f"before {number}, " for number in range(20)]
 AFTER = [f"after {number}, " for number in range(20)]
@@ -67,7 +69,7 @@ async def count_events(editor, wanted):
 @pytest.mark.parametrize("moment", range(MOMENTS))
 async def test_everything_that_was_seen_is_loaded_and_the_next_prompt_works(tmp_path, moment):
     async with model_server(answers) as server:
-        home = agent_home(tmp_path, base_url=server.base_url, DSH_PERMISSION_MODE="full")
+        home = agent_home(tmp_path, base_url=server.base_url, DSH_PERMISSION_MODE="full", **UNMEASURED)
         async with agent(home) as victim:
             await victim.initialize(terminal=True)
             session = await victim.new_session()
@@ -101,7 +103,7 @@ async def test_everything_that_was_seen_is_loaded_and_the_next_prompt_works(tmp_
 async def test_the_commands_of_a_killed_agent_die_plain_in_the_background_in_pipelines_and_with_setsid(tmp_path):
     command = "sleep 301 & sleep 302 | cat & setsid sleep 303 & setsid -f sleep 304; echo started; sleep 305"
     async with model_server([bash_call(command)]) as server:
-        home = agent_home(tmp_path, base_url=server.base_url, DSH_PERMISSION_MODE="full")
+        home = agent_home(tmp_path, base_url=server.base_url, DSH_PERMISSION_MODE="full", **UNMEASURED)
         async with agent(home) as victim:
             await victim.initialize(terminal=True)
             session = await victim.new_session()
