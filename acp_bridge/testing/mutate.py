@@ -15,7 +15,6 @@ from acp_bridge.testing.judge import judge
 from acp_bridge.testing.scenario import Scenario
 from acp_bridge.testing.validate import Referee
 
-
 # what is asked is whether the agent refuses, not which of its lines run: measuring would double the time
 _UNMEASURED = {"COVERAGE_PROCESS_CONFIG": "", "COVERAGE_PROCESS_START": ""}
 
