@@ -77,23 +77,14 @@ SDK_SAMPLE = frozenset(
     (
         "WIRE-01",
         "WIRE-03",
-        "WIRE-05",
-        "WIRE-06",
         "WIRE-07",
         "WIRE-08",
         "WIRE-14",
         "INIT-01",
-        "INIT-04",
         "AUTH-02",
-        "NEW-02",
         "NEW-03",
         "PROMPT-01",
-        "PROMPT-02",
         "PROMPT-05",
-        "PROMPT-07",
-        "PROMPT-08",
-        "UPD-01",
-        "TOOL-02",
         "PERM-04",
         "CANCEL-01",
         "CANCEL-06",
@@ -106,10 +97,6 @@ BROKEN = (sys.executable, "-m", "acp_bridge.testing.broken_agent")
 # a rule that is run with each fault and stays green, unless the fault is about it: it has a turn, a tool, a question
 WITNESSES = ("TOOL-02", "INIT-04")
 SOURCES = Path(__file__).parents[1] / "acp_bridge" / "testing"
-
-
-def ids(rules):
-    return [rule.id for rule in rules]
 
 
 def long_unless(condition, *values):
@@ -128,7 +115,11 @@ def red_ids(results) -> set[str]:
     return {row.id for row in results if row.verdict in RED}
 
 
-@pytest.mark.parametrize("rule_id", ids(RULES))
+# of the rules that find nothing to look at in ours, every fourth shows by default that this is still so
+@pytest.mark.parametrize(
+    "rule_id",
+    [long_unless(rule.id not in NOT_IN_OURS or number % 4 == 0, rule.id) for number, rule in enumerate(RULES)],
+)
 def test_our_agent_keeps_the_rule(rule_id):
     result = check(rule_id, agent_command(), known=KNOWN_IN_OURS, env=UNMEASURED)
     expected = {"skipped", "not-provoked"} if rule_id in NOT_IN_OURS else {"ok"}
