@@ -109,12 +109,11 @@ def run(
         problem = str(error)
         log.warning("configuration", problem=problem)
         settings = load_settings(RawConfig(raw.path, {}), Flags(), {})
-    return anyio.run(
-        _serve, Start(settings, problem, environment, key_variables(raw.table), stdio, greeting, parent, log, secrets)
-    )
+    start = Start(settings, problem, environment, key_variables(raw.table), stdio, greeting, parent, log, secrets)
+    return anyio.run(_serve, start) or 0
 
 
-async def _serve(start: "Start") -> int:  # noqa: C901 - the closures are the wires between the parts
+async def _serve(start: "Start") -> int | None:  # noqa: C901 - the closures are the wires between the parts
     import asyncio
 
     import anyio
@@ -279,7 +278,8 @@ async def _serve(start: "Start") -> int:  # noqa: C901 - the closures are the wi
             with anyio.move_on_after(1, shield=True):
                 await llm.aclose()
             tasks.cancel_scope.cancel()
-    return REPLAY_FAILED if replay and replay.failed else 0
+        # inside: Python 3.11 stops tracing a frame that a cancelled task group has left
+        return REPLAY_FAILED if replay and replay.failed else None
 
 
 def _provider(settings: "Settings") -> "tuple[ProviderProfile, ModelProfile]":

@@ -58,6 +58,8 @@ NOT_IN_OURS = frozenset(
         "MCP-04",
     )
 )
+# of those, every fourth and the one whose stimulus finds no tool show by default that this is still so
+QUIET_IN_OURS = NOT_IN_OURS - set(sorted(NOT_IN_OURS)[::4]) - {"WIRE-16"}
 KNOWN_IN_OURS = {"MCP-01"}
 
 KNOWN_IN_SDK = {
@@ -115,7 +117,6 @@ def red_ids(results) -> set[str]:
     return {row.id for row in results if row.verdict in RED}
 
 
-# of the rules that find nothing to look at in ours, every fourth shows by default that this is still so
 @pytest.mark.parametrize(
     "rule_id",
     [long_unless(rule.id not in NOT_IN_OURS or number % 4 == 0, rule.id) for number, rule in enumerate(RULES)],
