@@ -4,9 +4,9 @@ from tests.support.report_runs import agent, client, said
 OPENING = (
     client(0.0, id=1, method="initialize", params={}),
     agent(0.1, id=1, result={"protocolVersion": 1}),
-    client(0.2, id=2, method="session/new", params={"cwd": "/work/a", "mcpServers": []}),
+    client(0.2, id=2, method="session/new", params={"cwd": "/there/a", "mcpServers": []}),
     agent(0.3, id=2, result={"sessionId": "one"}),
-    client(0.4, id=3, method="session/new", params={"cwd": "/work/b", "mcpServers": []}),
+    client(0.4, id=3, method="session/new", params={"cwd": "/there/b", "mcpServers": []}),
     agent(0.5, id=3, result={"sessionId": "two"}),
 )
 
@@ -51,7 +51,7 @@ def test_what_belongs_to_no_session_that_was_created_belongs_to_the_connection()
 
 
 def test_the_directory_and_the_session_ids_are_masked():
-    (shown,) = [signal.frame for signal in signals([*OPENING, agent(1, **said("see /work/a/x, one", "one"))])][6:]
+    (shown,) = [signal.frame for signal in signals([*OPENING, agent(1, **said("see /there/a/x, one", "one"))])][6:]
     assert shown["params"]["sessionId"] == "{{sessionId}}"
     assert shown["params"]["update"]["content"]["text"] == "see {{cwd}}/x, {{sessionId}}"
 

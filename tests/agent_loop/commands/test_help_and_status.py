@@ -10,7 +10,7 @@ from agent_loop.hooks import Hooks
 
 FACTS = AgentFacts(
     session_id="s-1",
-    cwd="/work/project",
+    cwd="/there/project",
     provider="deepseek",
     model="deepseek-v4-flash",
     mode="ask",
@@ -59,7 +59,7 @@ async def test_status_shows_the_facts_of_the_session():
         "|---|---|\n"
         "| Model | deepseek-v4-flash (deepseek) |\n"
         "| Mode | ask |\n"
-        "| Directory | `/work/project` |\n"
+        "| Directory | `/there/project` |\n"
         "| Session | `s-1` |\n"
         "| Agent | idle |\n"
         "| Turns | 3 |\n"

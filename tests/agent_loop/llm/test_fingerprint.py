@@ -8,11 +8,11 @@ UUID_A = "0b1e6f0a-6d0f-4a53-9d61-3a8b6a3c0d11"
 UUID_B = "B9F3A0C2-12aa-4bbb-8ccc-0123456789ab"
 
 
-def scrub(cwd: str | None = "/work/one", session_id: str = "session-1", spill_root: str | None = None) -> Scrub:
+def scrub(cwd: str | None = "/there/one", session_id: str = "session-1", spill_root: str | None = None) -> Scrub:
     return Scrub(cwd=cwd, session_id=session_id, spill_root=spill_root)
 
 
-def digest(*texts: str, cwd: str | None = "/work/one", session_id: str = "session-1", **fields) -> str:
+def digest(*texts: str, cwd: str | None = "/there/one", session_id: str = "session-1", **fields) -> str:
     request = llm_request(messages=[user(text) for text in texts], session_id=session_id, **fields)
     return fingerprint(request, scrub=scrub(cwd, session_id, "/state/spill-of-" + session_id))
 
@@ -46,7 +46,7 @@ def test_key_order_does_not_count():
 
 
 def test_directory_session_spill_root_and_uuids_do_not_count():
-    here = digest("see /work/one/a.txt", f"I am s1 {UUID_A}", "full output: /state/spill-of-s1/x", session_id="s1")
+    here = digest("see /there/one/a.txt", f"I am s1 {UUID_A}", "full output: /state/spill-of-s1/x", session_id="s1")
     there = digest(
         "see /tmp/two/a.txt", f"I am s2 {UUID_B}", "full output: /state/spill-of-s2/x", cwd="/tmp/two", session_id="s2"
     )
@@ -60,8 +60,8 @@ def test_uuids_are_told_apart():
 
 
 def test_what_is_longer_than_a_uuid_or_a_directory_is_text():
-    assert scrub().canonical(["x", f"0{UUID_A}", f"{UUID_A}0", "/work/oneself", "/work/one-self"]) == (
-        f'["x","0{UUID_A}","{UUID_A}0","/work/oneself","/work/one-self"]'
+    assert scrub().canonical(["x", f"0{UUID_A}", f"{UUID_A}0", "/there/oneself", "/there/one-self"]) == (
+        f'["x","0{UUID_A}","{UUID_A}0","/there/oneself","/there/one-self"]'
     )
 
 
