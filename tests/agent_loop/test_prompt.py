@@ -21,9 +21,9 @@ def test_nothing_left_is_no_prompt():
 
 
 def test_the_default_prompt_names_the_tools_and_the_directory():
-    text = render(default_sections("/work/tree"))
+    text = render(default_sections("/there/tree"))
     assert text is not None
-    for word in ("`bash`", "`bash_output`", "`bash_kill`", "/work/tree"):
+    for word in ("`bash`", "`bash_output`", "`bash_kill`", "/there/tree"):
         assert word in text
 
 

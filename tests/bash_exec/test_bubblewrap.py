@@ -24,7 +24,7 @@ NO_MAP = "bwrap: setting up uid map: Permission denied"
 
 @asynccontextmanager
 async def executor_with(tmp_path, body='exec "$@"', **options):
-    """An executor that works in `tmp_path/work` with a stand-in that does `body`."""
+    """An executor that works in `tmp_path/there` with a stand-in that does `body`."""
     work = tmp_path / "work"
     work.mkdir()
     program = stand_in(tmp_path / "bwrap", body)
@@ -54,7 +54,7 @@ async def test_a_system_that_refuses_the_sandbox_is_named_with_the_fix_and_nothi
     async with executor_with(tmp_path, body) as executor:
         for start in (run_command, start_command):
             with anyio.fail_after(PROMISE), pytest.raises(SandboxUnavailable) as raised:
-                await start(executor, f"touch {tmp_path}/work/ran")
+                await start(executor, f"touch {tmp_path}/there/ran")
             said = str(raised.value)
             assert said.startswith(f"the sandbox cannot start: {reason}")
             assert fix in said
@@ -140,7 +140,7 @@ async def test_dispose_while_a_sandbox_is_being_tried_starts_nothing(tmp_path):
 
         async def run():
             with pytest.raises(ExecutorError, match="disposed") as raised:
-                await run_command(executor, f"touch {tmp_path}/work/ran")
+                await run_command(executor, f"touch {tmp_path}/there/ran")
             errors.append(raised.value)
 
         with anyio.fail_after(PROMISE):

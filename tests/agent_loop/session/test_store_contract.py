@@ -38,7 +38,7 @@ async def everything(journal, from_seq=0):
     return [event async for event in journal.read(from_seq)]
 
 
-async def stored(store, pairs, session_id="s", cwd="/work"):
+async def stored(store, pairs, session_id="s", cwd="/there"):
     """Log `pairs` and close, as a process that ended in order; returns the events."""
     journal = store.create(SessionHeader(session_id, 5, cwd=cwd))
     events = events_of(pairs)
@@ -51,8 +51,8 @@ async def stored(store, pairs, session_id="s", cwd="/work"):
 async def test_what_was_closed_is_loaded_as_it_was(store):
     events = await stored(store, text_turn(1))
     fed = []
-    opened = await store.load("s", "/work", on_event=fed.append)
-    assert opened.header == SessionHeader("s", 5, cwd="/work")
+    opened = await store.load("s", "/there", on_event=fed.append)
+    assert opened.header == SessionHeader("s", 5, cwd="/there")
     assert opened.event_count == len(events)
     assert fed == events
     assert await everything(opened.journal) == events
@@ -105,12 +105,12 @@ async def test_reading_joins_what_is_written_and_what_waits(store):
 
 async def test_appends_after_a_load_continue_the_log(store):
     await stored(store, text_turn(1))
-    opened = await store.load("s", "/work")
+    opened = await store.load("s", "/there")
     more = events_of([*text_turn(1), *text_turn(2)])[7:]
     for event in more:
         opened.journal.append(event)
     await opened.journal.close()
-    again = await store.load("s", "/work")
+    again = await store.load("s", "/there")
     assert (await everything(again.journal))[7:] == more
     await again.journal.close()
 
@@ -118,7 +118,7 @@ async def test_appends_after_a_load_continue_the_log(store):
 async def test_a_crashed_turn_is_closed_at_load_with_the_time_of_its_last_event(store):
     events = await stored(store, [turn_start(1), user("x"), step_start(1, 1), answer(1, 1, call_block("c"))])
     fed = []
-    opened = await store.load("s", "/work", on_event=fed.append)
+    opened = await store.load("s", "/there", on_event=fed.append)
     assert fed[:4] == events
     assert [event.type for event in fed[4:]] == ["tool/call", "tool/result", "step/end", "turn/end"]
     assert [event.seq for event in fed] == list(range(8))
@@ -127,21 +127,21 @@ async def test_a_crashed_turn_is_closed_at_load_with_the_time_of_its_last_event(
     assert await everything(opened.journal) == fed
     await opened.journal.close()
     again = []
-    await (await store.load("s", "/work", on_event=again.append)).journal.close()
+    await (await store.load("s", "/there", on_event=again.append)).journal.close()
     assert again == fed
 
 
 async def test_an_unknown_session_is_not_found(store):
     for session_id in ("nobody", "", "../../etc/passwd", "s" * 5000):
         with pytest.raises(SessionNotFoundError) as caught:
-            await store.load(session_id, "/work")
+            await store.load(session_id, "/there")
         assert caught.value.session_id == session_id
 
 
 async def test_a_session_is_loaded_without_naming_its_directory(store):
     await stored(store, text_turn(1))
     opened = await store.load("s", None)
-    assert opened.header.cwd == "/work"
+    assert opened.header.cwd == "/there"
     await opened.journal.close()
 
 
@@ -154,10 +154,10 @@ async def test_a_session_of_no_directory_is_loaded_from_any(store):
 
 async def test_a_session_of_another_directory_is_refused_by_both_names(store):
     await stored(store, text_turn(1))
-    with pytest.raises(SessionMismatchError, match="/work, not to /elsewhere"):
+    with pytest.raises(SessionMismatchError, match="/there, not to /elsewhere"):
         await store.load("s", "/elsewhere")
     # and a refused load holds nothing
-    await (await store.load("s", "/work/../work/")).journal.close()
+    await (await store.load("s", "/there/../there/")).journal.close()
 
 
 async def test_the_same_directory_by_another_name_is_accepted(store, tmp_path):
@@ -190,7 +190,7 @@ async def test_a_session_that_is_open_cannot_be_loaded(store, runtime):
 
 async def test_a_second_log_of_one_id_is_refused_and_the_first_stays(store):
     events = await stored(store, text_turn(1, "the first"))
-    journal = store.create(SessionHeader("s", 6, cwd="/work"))
+    journal = store.create(SessionHeader("s", 6, cwd="/there"))
     for event in events_of(text_turn(1, "the second")):
         journal.append(event)
     for _ in range(2):
@@ -198,7 +198,7 @@ async def test_a_second_log_of_one_id_is_refused_and_the_first_stays(store):
             journal.write_pending()
     with pytest.raises(PersistenceError):
         await journal.close()
-    opened = await store.load("s", "/work")
+    opened = await store.load("s", "/there")
     assert await everything(opened.journal) == events
     await opened.journal.close()
 

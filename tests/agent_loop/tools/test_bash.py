@@ -51,7 +51,7 @@ class Session:
         self.live += data
         self.printed.set()
 
-    async def call(self, name, *, session="s1", cwd="/work", **arguments):
+    async def call(self, name, *, session="s1", cwd="/there", **arguments):
         context = ToolContext(session, cwd, self.abort, self.output)
         return await self.registry.execute(ToolCall("c1", name, arguments, "{}"), context, agent=session)
 
@@ -121,7 +121,7 @@ async def test_the_description_never_reaches_the_executor():
     async with scripted() as session:
         await session.bash("leave", workdir="sub", timeoutMs=1500.0)
         (spec,) = session.executor.specs
-        assert (spec.command, spec.cwd, spec.owner, spec.timeout_ms) == ("leave", "/work/sub", "s1", 1500)
+        assert (spec.command, spec.cwd, spec.owner, spec.timeout_ms) == ("leave", "/there/sub", "s1", 1500)
 
 
 async def test_what_still_runs_is_in_text_and_meta():
@@ -251,14 +251,14 @@ async def test_a_foreground_call_is_a_terminal_card_titled_with_the_bare_command
     async with scripted() as session:
         tool = session.registry.get("bash", "s1")
         arguments = {"command": "echo `date`", "description": "Show the date"}
-        assert tool.present_call(arguments, "/work") == TerminalCard("echo `date`", "Show the date", "/work")
+        assert tool.present_call(arguments, "/there") == TerminalCard("echo `date`", "Show the date", "/there")
 
 
 @pytest.mark.parametrize(
     ("cwd", "workdir", "shown"),
     [
-        ("/work", "sub/../other", "/work/other"),
-        ("/work", "/tmp", "/tmp"),
+        ("/there", "sub/../other", "/there/other"),
+        ("/there", "/tmp", "/tmp"),
         (None, "/tmp", "/tmp"),
         (None, "sub", None),
         (None, None, None),
@@ -296,7 +296,7 @@ async def test_a_background_call_is_a_generic_card():
     async with scripted() as session:
         tool = session.registry.get("bash", "s1")
         arguments = {"command": "npm run dev", "description": "Serve", "run_in_background": True}
-        assert tool.present_call(arguments, "/work") == GenericCard("npm run dev", "execute", [text_block("Serve")])
+        assert tool.present_call(arguments, "/there") == GenericCard("npm run dev", "execute", [text_block("Serve")])
         assert tool.present_result(arguments, [text_block("started")], {"taskId": "bash-1"}) is None
 
 
@@ -307,7 +307,7 @@ async def test_the_cards_about_a_task_name_it_and_fence_the_answer(name, title, 
     async with scripted() as session:
         tool = session.registry.get(name, "s1")
         arguments = {"task_id": "bash-1"}
-        assert tool.present_call(arguments, "/work") == GenericCard(title, kind)
+        assert tool.present_call(arguments, "/there") == GenericCard(title, kind)
         content = [text_block("a ``` b\n"), {"type": "image", "data": ""}, text_block("[status: running]")]
         assert tool.present_result(arguments, content, {"status": "running"}) == GenericCard(
             title, kind, [text_block("````console\na ``` b\n[status: running]\n````")]
@@ -327,7 +327,7 @@ async def test_the_tools_say_what_they_do_to_the_world():
 async def test_without_a_listener_live_output_goes_nowhere():
     async with scripted() as session:
         call = ToolCall("c1", "bash", {"command": "both", "description": "x"}, "{}")
-        outcome = await session.registry.execute(call, ToolContext("s1", "/work", AbortController()), agent="s1")
+        outcome = await session.registry.execute(call, ToolContext("s1", "/there", AbortController()), agent="s1")
         assert outcome.meta["exitCode"] == 3
 
 
