@@ -58,8 +58,9 @@ NOT_IN_OURS = frozenset(
         "MCP-04",
     )
 )
-# of those, every fourth and the one whose stimulus finds no tool show by default that this is still so
-QUIET_IN_OURS = NOT_IN_OURS - set(sorted(NOT_IN_OURS)[::4]) - {"WIRE-16"}
+# of those, every fourth row and the one whose stimulus finds no tool show by default that this is still so
+SHOWN = {rule.id for number, rule in enumerate(RULES) if number % 4 == 0} | {"WIRE-16"}
+QUIET_IN_OURS = NOT_IN_OURS - SHOWN
 KNOWN_IN_OURS = {"MCP-01"}
 
 KNOWN_IN_SDK = {
@@ -119,7 +120,7 @@ def red_ids(results) -> set[str]:
 
 @pytest.mark.parametrize(
     "rule_id",
-    [long_unless(rule.id not in NOT_IN_OURS or number % 4 == 0, rule.id) for number, rule in enumerate(RULES)],
+    [long_unless(rule.id not in QUIET_IN_OURS, rule.id) for rule in RULES],
 )
 def test_our_agent_keeps_the_rule(rule_id):
     result = check(rule_id, agent_command(), known=KNOWN_IN_OURS, env=UNMEASURED)
