@@ -1,16 +1,18 @@
 """The live ACP sessions of one connection (acp.md §2).
 
-May not know: method names' parameters, JSON-RPC ids. Invariant: what is live here has an agent and a subscription;
-a session that is being opened is opened once, and whoever names it meanwhile waits for it.
+May not know: method names' parameters, JSON-RPC ids. Invariant: what is live here has an agent and a subscription; a
+session that is being opened or ended is so once, and whoever names it meanwhile waits for it.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import anyio
 
 from acp_bridge.live_session import LiveSession, Wire
+from acp_bridge.permission.modes import MODES
 from acp_bridge.permission.policy import EditorPolicy
 from acp_bridge.schema import ClientCapabilities
 from acp_bridge.terminal_output import CallLater
@@ -31,6 +33,8 @@ MakeOptions = Callable[[str], AgentOptions]
 """Agent options for a working directory."""
 Window = Callable[[str], int | None]
 """The context window of a model in tokens, None when unknown."""
+KNOWN_MODES = [mode["id"] for mode in MODES]
+"""A log may name a mode of another version; such a session starts in the default one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,48 +54,63 @@ class Parts:
 
 
 class Bridge:
-    """Opens, finds and ends live sessions."""
+    """Opens, finds and ends live sessions. A session that is to end has `quiet_seconds` for its turn to do so."""
 
-    def __init__(self, parts: Parts, wire: Wire, call_later: CallLater) -> None:
+    def __init__(self, parts: Parts, wire: Wire, call_later: CallLater, *, quiet_seconds: float = 10.0) -> None:
         self.parts = parts
         self.capabilities = ClientCapabilities()
         self._wire = wire
         self._call_later = call_later
+        self._quiet_seconds = quiet_seconds
         self._live: dict[str, LiveSession] = {}
-        self._opening: dict[str, anyio.Event] = {}
+        self._changing: dict[str, anyio.Event] = {}
         parts.hooks.on("session/write-failed", self._on_write_failed)
 
-    def new(self, cwd: str) -> LiveSession:
-        """A fresh session; nothing is on disk until its first turn."""
-        return self._enter(self.parts.registry.create(self.parts.options(cwd), cwd=cwd))
+    def new(self, cwd: str, *, session_id: str | None = None) -> LiveSession:
+        """A fresh session; nothing is on disk until its first turn. `session_id`: what the client calls it already."""
+        return self._enter(self.parts.registry.create(self.parts.options(cwd), cwd=cwd, session_id=session_id))
 
-    async def load(self, session_id: str, cwd: str) -> LiveSession:
-        """The stored or live session with its transcript shown. Raises the `SessionStoreError` family."""
-        while opening := self._opening.get(session_id):
-            await opening.wait()
-        live = self._live.get(session_id)
+    async def open(self, session_id: str, cwd: str) -> LiveSession:
+        """The stored or live session. Raises the `SessionStoreError` family."""
+        live = await self.find(session_id)
         if live is None:
-            opened = self._opening[session_id] = anyio.Event()
-            try:
+            with self._change(session_id):
                 agent = await self.parts.registry.resume(self.parts.options(cwd), session_id=session_id, cwd=cwd)
                 live = self._enter(agent)
-                if agent.session.mode is not None:
-                    self.parts.policy.set_mode(session_id, agent.session.mode)
-            finally:
-                del self._opening[session_id]
-                opened.set()
-        await live.replay()
         return live
 
+    async def fork(self, parent_id: str, cwd: str) -> LiveSession:
+        """A new session that begins with the ended turns of another. Raises the `SessionStoreError` family."""
+        # a parent that is being closed or deleted settles first
+        await self.find(parent_id)
+        return self._enter(await self.parts.registry.fork(self.parts.options(cwd), parent_id=parent_id, cwd=cwd))
+
+    async def close(self, session_id: str) -> bool:
+        """End a live session; it stays stored. False when it is not live."""
+        live = await self.find(session_id)
+        if live is None:
+            return False
+        with self._change(session_id):
+            await self._end(live, "session/close")
+        return True
+
+    async def delete(self, session_id: str) -> None:
+        """Remove a session for good, live or stored, if there is one. Raises the `SessionStoreError` family."""
+        live = await self.find(session_id)
+        with self._change(session_id):
+            if live is not None:
+                await self._end(live, "session/delete")
+            await self.parts.registry.delete(session_id)
+
     async def find(self, session_id: str) -> LiveSession | None:
-        """The live session of that id, waiting for one that is being opened; None when there is none."""
-        while opening := self._opening.get(session_id):
-            await opening.wait()
+        """The live session of that id, waiting for one that is being opened or ended; None when there is none."""
+        while changing := self._changing.get(session_id):
+            await changing.wait()
         return self._live.get(session_id)
 
     def present(self, session_id: str) -> LiveSession | None:
-        """The live session of that id, now."""
-        return self._live.get(session_id)
+        """The live session of that id, now; None while it is being ended."""
+        return None if session_id in self._changing else self._live.get(session_id)
 
     async def ask(
         self, session_id: str, call: ToolCall, options: Iterable[dict[str, str]], withdraw: AbortSignal
@@ -114,6 +133,30 @@ class Bridge:
             live.close()
         self._live.clear()
 
+    async def _end(self, live: LiveSession, reason: str) -> None:
+        """Its prompts are answered, its processes gone and its log let go when this returns."""
+        live.agent.cancel(reason)
+        # the turn ends for this reason, not for the disposal that follows
+        with anyio.move_on_after(self._quiet_seconds):
+            await live.agent.when_idle()
+            await live.answered()
+        await live.agent.dispose()
+        await self.parts.executor.release(live.id)
+        live.close()
+        await live.answered()
+        self.parts.policy.forget(live.id)
+        # a shutdown may have been faster
+        self._live.pop(live.id, None)
+
+    @contextmanager
+    def _change(self, session_id: str) -> Generator[None]:
+        changed = self._changing[session_id] = anyio.Event()
+        try:
+            yield
+        finally:
+            del self._changing[session_id]
+            changed.set()
+
     def _enter(self, agent: Agent) -> LiveSession:
         live = LiveSession(
             agent,
@@ -125,6 +168,8 @@ class Bridge:
             call_later=self._call_later,
         )
         self._live[agent.id] = live
+        if agent.session.mode in KNOWN_MODES:
+            self.parts.policy.set_mode(agent.id, agent.session.mode)
         return live
 
     def _on_write_failed(self, session: Session, error: PersistenceError) -> None:

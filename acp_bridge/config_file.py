@@ -79,6 +79,12 @@ def allowed_variables(table: Mapping[str, Any]) -> list[str]:
     return [name for name in cast("list[Any]", names) if isinstance(name, str)] if isinstance(names, list) else []
 
 
+def fork_wanted(table: Mapping[str, Any]) -> bool:
+    """`unstable.fork`, as `initialize` must know it; whether the value can be used is seen later."""
+    unstable: object = table.get("unstable")
+    return isinstance(unstable, dict) and cast("dict[str, Any]", unstable).get("fork") is True
+
+
 def split_model(name: object, providers: Mapping[str, Any]) -> tuple[str, str | None]:
     """`provider/model` or a bare provider or a bare model (DeepSeek's) → (provider, model or None = its first)."""
     if not isinstance(name, str):

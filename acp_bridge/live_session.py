@@ -6,8 +6,8 @@ cannot be written.
 """
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable
-from contextlib import aclosing
+from collections.abc import Callable, Generator, Iterable
+from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -17,6 +17,7 @@ from acp_bridge.rpc.errors import ConnectionClosed, RpcError
 from acp_bridge.schema import ClientCapabilities
 from acp_bridge.terminal_output import CallLater, TerminalOutput
 from acp_bridge.translate.v1.cards import FindTool, Update, opened
+from acp_bridge.translate.v1.chunk_frames import ChunkFrames
 from acp_bridge.translate.v1.replay import Replay
 from acp_bridge.translate.v1.stops import Failed, Stopped, stop_of
 from acp_bridge.translate.v1.updates import UpdateRenderer, text_update
@@ -44,6 +45,10 @@ class Wire(Protocol):
     @abstractmethod
     def notify(self, method: str, params: dict[str, Any], /) -> None:
         """Queue a notification."""
+
+    @abstractmethod
+    def notify_encoded(self, frame: bytes, /) -> None:
+        """Queue a ready line."""
 
     @abstractmethod
     async def drained(self) -> None:
@@ -89,6 +94,7 @@ class LiveSession:
         self._find_tool = find_tool
         self._window = window
         self._renderer = self._make_renderer(live=True)
+        self._chunk_frames = ChunkFrames(agent.id)
         self._output = TerminalOutput(self._show_output, call_later, secrets=agent.session.secrets)
         self._prompts: dict[str, PromptInFlight] = {}
         self._call_later = call_later
@@ -96,6 +102,9 @@ class LiveSession:
         self._held: list[Callable[[], None]] = []
         self._replayed = anyio.Event()
         self._replayed.set()
+        self._in_flight = 0
+        self._answered = anyio.Event()
+        self._answered.set()
         self._scope = Scope()
         self._scope.own(agent.session.subscribe(self._on_event))
         listeners: dict[str, Callable[..., Any]] = {
@@ -142,6 +151,23 @@ class LiveSession:
         self._call_later(0, self._release)
         return prompt.answer or Stopped("cancelled")
 
+    @contextmanager
+    def answering(self) -> Generator[None]:
+        """Around the handling of a request about this session, up to its answer."""
+        if not self._in_flight:
+            self._answered = anyio.Event()
+        self._in_flight += 1
+        try:
+            yield
+        finally:
+            self._in_flight -= 1
+            if not self._in_flight:
+                self._answered.set()
+
+    async def answered(self) -> None:
+        """Return when no request is being handled: every answer, and what was shown before it, was queued."""
+        await self._answered.wait()
+
     def cancel_prompt(self, prompt: PromptInFlight) -> None:
         """`$/cancel_request` for one prompt: a queued one is withdrawn, the running one's turn is aborted."""
         if not self.agent.withdraw(prompt.message_id, AT_ONCE):
@@ -175,7 +201,7 @@ class LiveSession:
         self._holds += 1
         end = self.agent.session.next_seq
         renderer = self._make_renderer(live=False)
-        replay = Replay(renderer)
+        replay = Replay(renderer, self.agent.session.refused_turns)
         try:
             async with aclosing(self.agent.session.events()) as events:
                 async for event in events:
@@ -194,9 +220,11 @@ class LiveSession:
         self.notify(text_update("agent_message_chunk", text, f"n{self.agent.session.next_seq}"))
 
     def close(self) -> None:
-        """Show nothing more."""
+        """Show nothing more; a prompt whose turn would not end is answered now."""
         self._scope.dispose()
         self._output.stop()
+        for prompt in tuple(self._prompts.values()):
+            self._settle(prompt, Stopped("cancelled"))
 
     def _make_renderer(self, *, live: bool) -> UpdateRenderer:
         return UpdateRenderer(self._find_tool, self.capabilities, cwd=self.agent.cwd, window=self._window, live=live)
@@ -219,7 +247,12 @@ class LiveSession:
             self._held.pop(0)()
 
     def _show(self, event: SessionEvent) -> None:
-        if event.type == "tool/result":
+        if event.type == "assistant/chunk":
+            frame = self._chunk_frames.frame(event.data)
+            if frame is not None:
+                self._wire.notify_encoded(frame)
+                return
+        elif event.type == "tool/result":
             meta: dict[str, Any] = event.data.get("meta") or {}
             self._output.end(event.data["callId"], show_rest="outputDropped" in meta)
         for update in self._renderer.render(event):

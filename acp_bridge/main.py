@@ -5,13 +5,22 @@ answered before anything heavy is imported, which is why `run` imports where it 
 """
 
 import os
-import signal
 import sys
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
-from acp_bridge import VERSION
-from acp_bridge.config_file import Flags, RawConfig, chosen_key_variable, configured_keys, key_variables, read_config
+from acp_bridge.command_line import parse_flags
+from acp_bridge.config_file import (
+    Flags,
+    RawConfig,
+    chosen_key_variable,
+    configured_keys,
+    fork_wanted,
+    key_variables,
+    read_config,
+)
+from acp_bridge.endings import exit_on_signal, remember_signals
+from acp_bridge.first_session import plain_start_mode
 from acp_bridge.handshake import Greeting, greet
 from acp_bridge.rpc.stdio import Stdio, claim
 from bash_exec.environment import secret_names, wipe_environment
@@ -22,18 +31,18 @@ if TYPE_CHECKING:
     from agent_loop.abort import AbortSignal
     from agent_loop.agent import Agent
     from agent_loop.llm.openai_compat.models import ModelProfile, ProviderProfile
-    from agent_loop.tools.seam import ToolCall
+    from agent_loop.tools.bash import BashTool
+    from agent_loop.tools.seam import Tool, ToolCall
     from bash_exec.seam import BashExecutor
     from bash_exec.secrets import SecretRegistry
 
 REPLAY_FAILED = 3
 """Exit code at EOF when a replay met a call that was not recorded (snapshots.md §5)."""
-STOPPING = (signal.SIGTERM, signal.SIGINT)
-"""Signals that end it in order: the editor's, and a person's Ctrl-C."""
 REPLAY_UNUSABLE = 2
 """Exit code when there is nothing to replay from."""
+INTERRUPTED = 130
+"""Exit code of a command that a person stopped with Ctrl-C."""
 SHUTDOWN_SECONDS = 4.5
-PARENT_POLL_SECONDS = 2.0
 
 
 class Start(NamedTuple):
@@ -48,11 +57,17 @@ class Start(NamedTuple):
     parent: int
     log: "Log"
     secrets: "SecretRegistry"
+    fork: bool
+    signals: list[int]
 
 
 def main() -> NoReturn:
     """The console script: serve one ACP client on stdin/stdout until it closes. Exits 0, or 3 after a failed replay."""
-    flags = _parse_flags(sys.argv[1:]) if sys.argv[1:] else Flags()
+    if sys.argv[1:2] == ["sessions"]:
+        sys.exit(manage_sessions(sys.argv[2:]))
+    if sys.argv[1:2] == ["bench"]:
+        sys.exit(measure(sys.argv[2:]))
+    flags = parse_flags(sys.argv[1:]) if sys.argv[1:] else Flags()
     if sys.stdin is not None and sys.stdin.isatty():
         print(  # noqa: T201 - stdout is not claimed yet, and stderr is where a person looks
             "dsh-acp-agent speaks the Agent Client Protocol on stdin/stdout; an editor starts it. "
@@ -60,35 +75,78 @@ def main() -> NoReturn:
             file=sys.stderr,
         )
     stdio = claim()
-    for number in STOPPING:
-        signal.signal(number, lambda _number, _frame: sys.exit(0))
+    exit_on_signal()
     parent = os.getppid()
     raw = read_config(flags, os.environ)
     secret = secret_names(os.environ, key_sources=key_variables(raw.table), keys=configured_keys(raw.table).values())
     environment = {**os.environ, **wipe_environment(secret)}
     key_variable = chosen_key_variable(raw.table, flags, environment)
-    greeting = greet(*stdio, key_variable, parent_alive=lambda: os.getppid() == parent)
-    sys.exit(run(flags, raw, environment, stdio, greeting, parent))
-
-
-def _parse_flags(argv: list[str]) -> Flags:
-    import argparse
-
-    parser = argparse.ArgumentParser(
-        prog="dsh-acp-agent", description="A coding agent for editors: Agent Client Protocol on stdin/stdout."
+    greeting = greet(
+        *stdio,
+        key_variable,
+        fork=fork_wanted(raw.table),
+        start_mode=plain_start_mode(raw, flags, environment),
+        parent_alive=lambda: os.getppid() == parent,
     )
-    parser.add_argument("--version", action="version", version=f"dsh-acp-agent {VERSION}")
-    parser.add_argument(
-        "--config", metavar="FILE", help="configuration file (default: config.toml in the user's config directory)"
-    )
-    parser.add_argument("--model", metavar="MODEL", help="model, provider/model, or provider")
-    parser.add_argument("--permission-mode", choices=["ask", "full"], help="start mode of new sessions")
-    given = parser.parse_args(argv)
-    return Flags(given.config, given.model, given.permission_mode)
+    sys.exit(run(flags, raw, environment, stdio, greeting, parent, remember_signals()))
+
+
+def manage_sessions(argv: list[str]) -> int:
+    """`dsh-acp-agent sessions …`: what people do with stored sessions. Returns the exit code."""
+    try:
+        import anyio
+
+        from acp_bridge.cli.parts import Streams
+        from acp_bridge.cli.sessions import run
+        from agent_loop.runtime import SystemRuntime
+        from agent_loop.session.jsonl import JsonlSessionStore
+
+        runtime = SystemRuntime()
+        return run(
+            argv,
+            os.environ,
+            Streams.standard(),
+            open_store=lambda root: JsonlSessionStore(root, runtime),
+            find_tool=anyio.run(_shown_tools).get,
+            runtime=runtime,
+        )
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+def measure(argv: list[str]) -> int:
+    """`dsh-acp-agent bench …`: how fast is an agent? Returns the exit code."""
+    from acp_bridge.testing.bench import main as bench
+
+    return bench(argv)
+
+
+async def _shown_tools() -> "dict[str, Tool]":
+    """The tools as far as their cards go: of these, none can run anything."""
+    import anyio
+
+    from bash_exec.fake import FakeBashExecutor
+
+    # a group that nobody enters: nothing can be started in it
+    executor = FakeBashExecutor({}, task_group=anyio.create_task_group())
+    return {tool.name: tool for tool in _tools(executor, lambda _session, _text: None)}
+
+
+def _tools(executor: "BashExecutor", notify: Callable[[str, str], None]) -> "tuple[BashTool, *tuple[Tool, ...]]":
+    """Every tool that a session has; `notify(session_id, text)` tells the model of one something."""
+    from agent_loop.tools.bash import BashKillTool, BashOutputTool, BashTool
+
+    return BashTool(executor, notify=notify), BashOutputTool(executor), BashKillTool(executor)
 
 
 def run(
-    flags: Flags, raw: RawConfig, environment: dict[str, str], stdio: Stdio, greeting: Greeting, parent: int
+    flags: Flags,
+    raw: RawConfig,
+    environment: dict[str, str],
+    stdio: Stdio,
+    greeting: Greeting,
+    parent: int,
+    signals: list[int],
 ) -> int:
     """Import the heavy half, make the settings, serve. Returns the exit code."""
     import anyio
@@ -109,7 +167,19 @@ def run(
         problem = str(error)
         log.warning("configuration", problem=problem)
         settings = load_settings(RawConfig(raw.path, {}), Flags(), {})
-    start = Start(settings, problem, environment, key_variables(raw.table), stdio, greeting, parent, log, secrets)
+    start = Start(
+        settings,
+        problem,
+        environment,
+        key_variables(raw.table),
+        stdio,
+        greeting,
+        parent,
+        log,
+        secrets,
+        fork=fork_wanted(raw.table),
+        signals=signals,
+    )
     return anyio.run(_serve, start) or 0
 
 
@@ -122,13 +192,16 @@ async def _serve(start: "Start") -> int | None:  # noqa: C901 - the closures are
     from acp_bridge.bridge import Bridge, Parts
     from acp_bridge.config_file import APP
     from acp_bridge.credentials import Credential
+    from acp_bridge.endings import stop_on_parent_death, stop_on_signal
     from acp_bridge.methods.v1.connection import Connection
+    from acp_bridge.methods.v1.sessions import adopt
     from acp_bridge.methods.v1.table import V1Dispatcher
     from acp_bridge.permission.policy import EditorPolicy
     from acp_bridge.rpc.peer import Peer
     from agent_loop.commands.help import HelpCommand
     from agent_loop.commands.registry import CommandRegistry
     from agent_loop.commands.status import StatusCommand
+    from agent_loop.commands.title import TitleCommand
     from agent_loop.errors import HarnessError
     from agent_loop.hooks import Hooks
     from agent_loop.inbox import InboxMessage
@@ -141,7 +214,7 @@ async def _serve(start: "Start") -> int | None:  # noqa: C901 - the closures are
     from agent_loop.session.jsonl import JsonlSessionStore
     from agent_loop.session.live import LiveSessions
     from agent_loop.step import AgentOptions
-    from agent_loop.tools.bash import BashKillTool, BashOutputTool, BashTool
+    from agent_loop.titles import install_titles
     from agent_loop.tools.registry import ToolRegistry
     from bash_exec.environment import scrub_environment
     from bash_exec.local import LocalBashExecutor
@@ -187,6 +260,8 @@ async def _serve(start: "Start") -> int | None:  # noqa: C901 - the closures are
     commands = CommandRegistry(hooks)
     commands.register(HelpCommand(commands))
     commands.register(StatusCommand())
+    commands.register(TitleCommand())
+    install_titles(hooks)
 
     async def ask(
         session_id: str, call: "ToolCall", choices: Iterable[dict[str, str]], withdraw: "AbortSignal"
@@ -242,9 +317,9 @@ async def _serve(start: "Start") -> int | None:  # noqa: C901 - the closures are
             executor = LocalBashExecutor(
                 task_group=tasks, environment=shown, spill_root=settings.spill_root, secrets=start.secrets
             )
-        bash = BashTool(executor, notify=notify_session)
+        bash, *others = _tools(executor, notify_session)
         bash.register_completion()
-        for tool in (bash, BashOutputTool(executor), BashKillTool(executor)):
+        for tool in (bash, *others):
             tools.register(tool)
         parts = Parts(
             registry=registry,
@@ -259,13 +334,15 @@ async def _serve(start: "Start") -> int | None:  # noqa: C901 - the closures are
             secrets=start.secrets,
         )
         bridge = Bridge(parts, peer, asyncio.get_running_loop().call_later)
-        connection = Connection(bridge, credential, start.problem)
+        connection = Connection(bridge, credential, start.problem, fork=start.fork)
         if isinstance(runtime, VirtualRuntime):
             connection.advance = runtime.advance
         if start.greeting.initialize_params is not None:
             connection.accept(start.greeting.initialize_params)
-        tasks.start_soon(_stop_on_signal, peer.stop)
-        tasks.start_soon(_stop_on_parent_death, start.parent, peer.stop)
+        if start.greeting.opened is not None:
+            adopt(connection, start.greeting.opened)
+        tasks.start_soon(stop_on_signal, peer.stop, start.signals)
+        tasks.start_soon(stop_on_parent_death, start.parent, peer.stop)
 
         async def end() -> None:
             with anyio.move_on_after(SHUTDOWN_SECONDS, shield=True):
@@ -310,19 +387,3 @@ def _provider(settings: "Settings") -> "tuple[ProviderProfile, ModelProfile]":
         model = replace(provider.models[0], id=settings.model or "", context_window=None, max_output=None)
         provider = replace(provider, models=(*provider.models, model))
     return provider, model
-
-
-async def _stop_on_signal(stop: Callable[[], None]) -> None:
-    import anyio
-
-    with anyio.open_signal_receiver(*STOPPING) as signals:
-        async for _number in signals:
-            stop()
-
-
-async def _stop_on_parent_death(parent: int, stop: Callable[[], None]) -> None:
-    import anyio
-
-    while os.getppid() == parent:  # noqa: ASYNC110 - the kernel has no event for it that survives exec wrappers
-        await anyio.sleep(PARENT_POLL_SECONDS)
-    stop()

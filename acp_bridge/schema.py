@@ -56,11 +56,18 @@ class NewSessionParams(Incoming):
 
 
 class LoadSessionParams(NewSessionParams):
+    """Of `session/load`, `session/resume` and `session/fork`."""
+
     session_id: Annotated[str, Field(min_length=1)]
 
 
 class SessionParams(Incoming):
     session_id: str
+
+
+class ListSessionsParams(Incoming):
+    cwd: str | None = None
+    cursor: str | None = None
 
 
 class SetModeParams(SessionParams):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Annotated, Literal, TypeVar
 
 import platformdirs
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PositiveInt, SecretStr, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PositiveInt, SecretStr, StrictBool, ValidationError
 
 from acp_bridge.config_file import APP, DEEPSEEK, Flags, RawConfig, split_model, wanted_model
 
@@ -75,6 +75,12 @@ class SandboxSettings(_Table):
     allow_write: tuple[FullPath, ...] = ()
 
 
+class UnstableSettings(_Table):
+    """What the protocol does not hold stable yet, off unless switched on. `fork`: the method `session/fork`."""
+
+    fork: StrictBool = False
+
+
 class Config(_Table):
     """`config.toml`. `model` is `provider/model`, a provider, or a DeepSeek model."""
 
@@ -85,6 +91,7 @@ class Config(_Table):
     sessions: SessionsSettings = SessionsSettings()
     env: EnvSettings = EnvSettings()
     sandbox: SandboxSettings = SandboxSettings()
+    unstable: UnstableSettings = UnstableSettings()
 
 
 class Snapshot(BaseModel):

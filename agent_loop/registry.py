@@ -18,7 +18,7 @@ from agent_loop.llm.service import LlmService
 from agent_loop.runtime import Runtime
 from agent_loop.session.live import LiveSessions
 from agent_loop.session.log import Session
-from agent_loop.session.store import SessionStoreError
+from agent_loop.session.store import SessionStoreError, SessionSummary
 from agent_loop.tools.registry import ToolRegistry
 from agent_loop.tools.seam import PermissionPolicy
 
@@ -74,6 +74,27 @@ class AgentRegistry:
         """
         self._refuse_duplicate(session_id)
         return self._enter(await self._sessions.load(session_id, cwd), options, cwd=cwd, owner=None)
+
+    async def fork(self, options: AgentOptions, *, parent_id: str, cwd: str) -> Agent:
+        """An agent for a new session that begins with the ended turns of another, live or stored.
+
+        Raises the `SessionStoreError`s.
+        """
+        return self._enter(await self._sessions.fork(parent_id, cwd=cwd), options, cwd=cwd, owner=None)
+
+    async def stored(self, cwd: str | None) -> tuple[SessionSummary, ...]:
+        """The sessions that could be resumed, last updated first; `cwd` restricts them to one directory.
+
+        Raises `SessionStoreError`.
+        """
+        return tuple(await self._sessions.store.list(cwd))
+
+    async def delete(self, session_id: str) -> bool:
+        """Remove a stored session for good; False when there is none.
+
+        Raises `DuplicateError` while it is live, and the `SessionStoreError`s.
+        """
+        return await self._sessions.delete(session_id)
 
     def get(self, agent_id: str) -> Agent | None:
         """The live agent of that id."""

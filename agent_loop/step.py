@@ -162,7 +162,7 @@ async def _prepare(context: TurnContext, *, turn: int, step: int) -> LlmRequest:
         "agent/request",
         LlmRequest(
             model=options.model,
-            messages=session.messages(),
+            messages=await session.messages(),
             signal=context.signal,
             session_id=session.id,
             turn=turn,

@@ -10,16 +10,11 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from acp_bridge.permission.modes import FULL
 from acp_bridge.schema import PermissionAnswer, SchemaProblem, parse
 from agent_loop.abort import AbortController, AbortSignal
 from agent_loop.tools.seam import Allow, Ask, Decision, PermissionPolicy, Tool, ToolCall
 
-ASK: Final = "ask"
-FULL: Final = "full"
-MODES: Final = (
-    {"id": ASK, "name": "Ask", "description": "Reads freely; asks before each command."},
-    {"id": FULL, "name": "Full access", "description": "Runs commands without asking."},
-)
 OPTIONS: Final = (
     {"optionId": "allow_once", "name": "Allow this call", "kind": "allow_once"},
     {"optionId": "reject_once", "name": "Reject this call", "kind": "reject_once"},
@@ -69,6 +64,11 @@ class EditorPolicy(PermissionPolicy):
         for waiting in self._open.get(session_id, []):
             if not self._asks(session_id, waiting.effect):
                 waiting.settle(Decision("allow", "policy"))
+
+    def forget(self, session_id: str) -> None:
+        """The session has ended; whoever opens it again sets its mode again."""
+        self._modes.pop(session_id, None)
+        self._open.pop(session_id, None)
 
     def _asks(self, session_id: str, effect: str) -> bool:
         return self.mode(session_id) != FULL and effect in {"edit", "execute"}

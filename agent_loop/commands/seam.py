@@ -5,6 +5,7 @@ the model's history.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -30,15 +31,20 @@ class AgentFacts:
     mode: str
     status: Literal["idle", "running"]
     turns: int
+    title: str | None = None
     usage: Usage | None = None
     background: tuple[BackgroundFact, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class CommandContext:
-    """Where a command runs. `blocks` are the prompt's other blocks (attachments), beside the line itself."""
+    """Where a command runs, and what it may change there.
+
+    `rename` gives the session another title; `blocks` are the prompt's other blocks (attachments), beside the line.
+    """
 
     facts: AgentFacts
+    rename: Callable[[str], None]
     blocks: tuple[Block, ...] = ()
 
 

@@ -95,7 +95,7 @@ class Replay:
     async def _play(self, binding: _Binding, request: LlmRequest, call: int) -> AsyncIterator[StreamChunk]:
         try:
             script, entry = await self._find(binding, (request.turn, request.step), call)
-            self._verify(script, binding, request)
+            await self._verify(script, binding, request)
         except LlmError:
             self.failed = True
             raise
@@ -132,7 +132,7 @@ class Replay:
             raise _overrun(number, key, f"turn {left[0][0]} step {left[0][1]}" if left else "no further call")
         return script, script.keyed[key]
 
-    def _verify(self, script: ReplayScript, binding: _Binding, request: LlmRequest) -> None:
+    async def _verify(self, script: ReplayScript, binding: _Binding, request: LlmRequest) -> None:
         if not script.fingerprints:
             return
         key = (request.turn, request.step)
@@ -141,7 +141,7 @@ class Replay:
         seq, expected = script.fingerprints[key]
         found = binding.request[1] if binding.request and binding.request[0] == key else "no request/header in the log"
         if found != expected:
-            difference = first_difference(script, seq, binding.session, request, spill_root=self._spill_root)
+            difference = await first_difference(script, seq, binding.session, request, spill_root=self._spill_root)
             raise LlmError(
                 f"replay: the request of session {binding.number} turn {key[0]} step {key[1]} is not the recorded one: "
                 f"expected {expected}, found {found}; {difference}",

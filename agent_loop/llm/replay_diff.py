@@ -18,7 +18,7 @@ _SHOWN = 200  # characters of a differing value
 _ABSENT = object()
 
 
-def first_difference(
+async def first_difference(
     script: ReplayScript, seq: int, session: Session, request: LlmRequest, *, spill_root: str | None
 ) -> str:
     """Compare the request recorded at the header `seq` with the live one; a sentence part for the error."""
@@ -32,7 +32,7 @@ def first_difference(
         "tools": request.tools,
         "parameters": request_parameters(request),
         # not request.messages: those went through the history normaliser, of which the log knows nothing
-        "messages": session.messages(),
+        "messages": await session.messages(),
     }
     then_scrub = Scrub(cwd=script.header.get("cwd"), session_id=script.header["id"])
     now_scrub = Scrub(cwd=session.cwd, session_id=session.id, spill_root=spill_root)

@@ -5,11 +5,13 @@ line end; what was encoded decodes to an equal event.
 """
 
 import json
+from collections.abc import Mapping
 from typing import Any, Final, NamedTuple, cast
 
 import pydantic_core
 
 from agent_loop.session.events import LOG_VERSION, SessionEvent, SessionHeader
+from agent_loop.session.migrations import MIGRATIONS, Migration, steps_from
 from agent_loop.vocabulary import JsonObject
 
 # to_json escapes everything below U+0020 itself; these it writes as they are, and they occur inside strings alone
@@ -18,6 +20,13 @@ _SEPARATORS: Final = ((b"\xc2\x85", b"\\u0085"), (b"\xe2\x80\xa8", b"\\u2028"), 
 
 class LineError(Exception):
     """A line that is no header or no event; the text says why."""
+
+
+class NotJsonError(LineError):
+    """A line that no JSON parser takes."""
+
+    def __init__(self) -> None:
+        super().__init__("it is no JSON")
 
 
 class UnknownVersionError(Exception):
@@ -47,27 +56,40 @@ def encode_header(header: SessionHeader) -> bytes:
     return _line(header.to_json())
 
 
-def decode_event(line: bytes) -> Envelope:
-    """Read one line (with or without its line end). Raises `LineError`; fields beyond the four are ignored."""
+def decode_event(line: bytes, steps: tuple[Migration, ...] = ()) -> Envelope:
+    """Read one line (with or without its line end) of a log whose format `steps` lead from.
+
+    Raises `LineError`; fields beyond the four are ignored.
+    """
     value = _object(line)
+    for step in steps:
+        value = step.event(value)
     event_type, seq, time = value.get("type"), value.get("seq"), value.get("time")
     if type(event_type) is not str or type(seq) is not int or type(time) is not int or "data" not in value:
         raise LineError("it is no event")
     return Envelope(event_type, seq, time, value["data"])
 
 
-def decode_header(line: bytes) -> SessionHeader:
-    """Read line 1. Raises `LineError` or `UnknownVersionError`; unknown fields are ignored."""
+def decode_header(line: bytes, migrations: Mapping[int, Migration] = MIGRATIONS) -> SessionHeader:
+    """Read line 1; its `version` stays that of the log. Raises `LineError` or `UnknownVersionError`.
+
+    Unknown fields are ignored.
+    """
     value = _object(line)
-    session_id, version, created_at = value.get("id"), value.get("version"), value.get("createdAt")
+    version = value.get("version")
     if value.get("type") != "session" or type(version) is not int:
         raise LineError("it is no session header")
     if version > LOG_VERSION:
         raise UnknownVersionError(version)
+    steps = steps_from(version, migrations)
+    if steps is None:
+        raise LineError(f"there is no log format {version}")
+    for step in steps:
+        value = step.header(value)
+    session_id, created_at = value.get("id"), value.get("createdAt")
     cwd, parent, seed_length = value.get("cwd"), value.get("parentSession"), value.get("seedLength")
     if (
-        version != LOG_VERSION
-        or type(session_id) is not str
+        type(session_id) is not str
         or type(created_at) is not int
         or type(cwd) not in (str, type(None))
         or type(parent) not in (str, type(None))
@@ -102,7 +124,7 @@ def _patient_parse(line: bytes) -> Any:
     try:
         return _repair_text(json.loads(line, parse_constant=_refuse_constant))
     except (ValueError, RecursionError):
-        raise LineError("it is no JSON") from None
+        raise NotJsonError from None
 
 
 def _refuse_constant(name: str) -> None:

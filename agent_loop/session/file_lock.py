@@ -28,7 +28,8 @@ class FileLock:
     """A held lock; `release` is idempotent."""
 
     def __init__(self, descriptor: int) -> None:
-        self._descriptor: int | None = descriptor
+        self._descriptor = descriptor
+        self._held = True
 
     @classmethod
     def take(cls, path: Path) -> "FileLock":
@@ -47,11 +48,18 @@ class FileLock:
             os.pwrite(descriptor, b"%d\n" % os.getpid(), 0)
         return cls(descriptor)
 
+    def lies_at(self, path: Path) -> bool:
+        """Whether the held lock's file is the one at `path`; it is not any more when that was removed."""
+        try:
+            return os.path.samestat(os.fstat(self._descriptor), os.stat(path))
+        except FileNotFoundError:
+            return False
+
     def release(self) -> None:
         """Let others write."""
-        if self._descriptor is not None:
+        if self._held:
+            self._held = False
             os.close(self._descriptor)
-            self._descriptor = None
 
 
 async def wait_for_lock(path: Path, runtime: Runtime) -> FileLock:

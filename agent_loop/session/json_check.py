@@ -84,7 +84,7 @@ def _own_object(value: JsonObject, depth: int) -> JsonObject:
         if not key.isascii():
             _check_text(key)
         # most values of a chunk are short texts and small numbers: spare them the call
-        if type(item) is str and item.isascii():
+        if (type(item) is str and item.isascii()) or (type(item) is int and -MAX_INTEGER <= item <= MAX_INTEGER):
             owned[key] = item
         else:
             owned[key] = _own(item, depth)

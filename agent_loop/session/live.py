@@ -6,7 +6,8 @@ tick that appended it, before any frame of that tick (the wire's `before_write` 
 
 import asyncio
 import os
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
 from typing import Final
 
 import anyio
@@ -15,12 +16,25 @@ from agent_loop.errors import DuplicateError
 from agent_loop.hooks import Hooks
 from agent_loop.runtime import Runtime
 from agent_loop.session.events import SessionEvent, SessionHeader
+from agent_loop.session.fork import fork_log
 from agent_loop.session.json_check import InvalidEventError, own_json
 from agent_loop.session.log import Session, Tail
-from agent_loop.session.store import PersistenceError, SessionJournal, SessionMismatchError, SessionStore
+from agent_loop.session.store import (
+    PersistenceError,
+    SessionJournal,
+    SessionMismatchError,
+    SessionNotFoundError,
+    SessionStore,
+    SessionStoreError,
+)
 from bash_exec.secrets import SecretRegistry
 
 LAST_WORDS_SECONDS: Final = 4.0
+_PUT_BACK: Final = {
+    "severity": "warning",
+    "title": "The stored conversation had been removed",
+    "description": "Its file was deleted while it was open; it was written anew, with everything that it held.",
+}
 
 
 class LiveSessions:
@@ -39,13 +53,13 @@ class LiveSessions:
         secrets: SecretRegistry | None = None,
         last_words_seconds: float = LAST_WORDS_SECONDS,
     ) -> None:
-        self._store = store
+        self.store = store
         self._hooks = hooks
         self._runtime = runtime
         self._secrets = secrets
         self._last_words_seconds = last_words_seconds
         self._sessions: dict[str, Session] = {}
-        self._loading: set[str] = set()
+        self._busy: set[str] = set()
         self._unwritten: dict[Session, None] = {}
         self._told: dict[Session, int] = {}  # the turn in which a write failure was last reported
         self._scheduled = False
@@ -67,6 +81,9 @@ class LiveSessions:
         """
         new_id = self._runtime.new_id() if session_id is None else session_id
         self._check_free(new_id)
+        # an id of our own making is new; one that was given may be that of a stored session
+        if session_id and self._is_stored(session_id):
+            raise DuplicateError("session", session_id)
         if cwd is not None and not os.path.isabs(cwd):
             raise SessionMismatchError(new_id, f"its working directory {cwd!r} is not an absolute path")
         tail = Tail(self._secrets)
@@ -79,7 +96,7 @@ class LiveSessions:
             seed_length=len(inherited) or None,
         )
         own_json("session", header.to_json())
-        journal = self._store.create(header)
+        journal = self.store.create(header)
         for event in inherited:
             journal.append(event)
         return self._session(journal, tail)
@@ -119,13 +136,9 @@ class LiveSessions:
 
         Raises `DuplicateError` when it is live or being loaded, and what `SessionStore.load` raises.
         """
-        self._check_free(session_id)
-        self._loading.add(session_id)
-        try:
-            tail = Tail(self._secrets)
-            stored = await self._store.load(session_id, cwd, on_event=tail.feed)
-        finally:
-            self._loading.remove(session_id)
+        with self._held(session_id):
+            tail = Tail(self._secrets, stored=True)
+            stored = await self.store.load(session_id, cwd, on_event=tail.feed)
         try:
             session = self._session(stored.journal, tail)
             self._sessions[session_id] = session
@@ -135,6 +148,29 @@ class LiveSessions:
                 await stored.journal.close()
             raise
         return session
+
+    async def fork(self, parent_id: str, *, cwd: str) -> Session:
+        """A new session that begins with the turns of another that have ended, stored before it is loaded.
+
+        The parent is only read; a live one of which nothing is stored yet gives an empty beginning. Raises what
+        `SessionStore.read`, `add` and `load` raise.
+        """
+        new_id = self._runtime.new_id()
+        try:
+            begun = await fork_log(self.store, parent_id, SessionHeader(new_id, self._runtime.now_ms(), cwd=cwd))
+        except SessionNotFoundError:
+            if parent_id not in self._sessions:
+                raise
+            begun = False
+        return await self.load(new_id, cwd) if begun else self.create(cwd=cwd, parent=parent_id)
+
+    async def delete(self, session_id: str) -> bool:
+        """Remove a stored session for good; False when there is none. Nobody can open it meanwhile.
+
+        Raises `DuplicateError` when it is live or being loaded, and what `SessionStore.delete` raises.
+        """
+        with self._held(session_id):
+            return await self.store.delete(session_id)
 
     def get(self, session_id: str) -> Session | None:
         """The live session of that id."""
@@ -190,9 +226,26 @@ class LiveSessions:
         except PersistenceError as error:
             errors.append(error)
 
+    @contextmanager
+    def _held(self, session_id: str) -> Generator[None]:
+        """Nobody else gets the id meanwhile. Raises `DuplicateError`."""
+        self._check_free(session_id)
+        self._busy.add(session_id)
+        try:
+            yield
+        finally:
+            self._busy.remove(session_id)
+
     def _check_free(self, session_id: str) -> None:
-        if session_id in self._sessions or session_id in self._loading:
+        if session_id in self._sessions or session_id in self._busy:
             raise DuplicateError("session", session_id)
+
+    def _is_stored(self, session_id: str) -> bool:
+        try:
+            return self.store.exists(session_id)
+        except SessionStoreError:
+            # a root that cannot be read refuses the first write, in its own words
+            return False
 
     def _session(self, journal: SessionJournal, tail: Tail) -> Session:
         return Session(journal, tail, hooks=self._hooks, runtime=self._runtime, on_append=self._on_append)
@@ -215,13 +268,17 @@ class LiveSessions:
         self.write_pending()
 
     async def _flush(self, session: Session) -> bool:
-        self._unwritten.pop(session, None)
+        # at once: what waits for its turn with the disk would let frames of this tick overtake their events
+        self.write_pending()
+        before = session.journal.put_back
         try:
             await session.journal.flush()
         except PersistenceError as error:
             self._failed(session, error)
             return False
         session.failure = None
+        if session.journal.put_back > before:
+            session.append("session/notice", _PUT_BACK)
         return True
 
     def _failed(self, session: Session, error: PersistenceError) -> None:

@@ -14,6 +14,7 @@ from typing import Final
 
 from agent_loop.hooks import Hooks, Remover
 from agent_loop.runtime import Runtime
+from agent_loop.session.derive import History
 from agent_loop.session.events import SessionEvent, SessionHeader
 from agent_loop.session.json_check import own_json
 from agent_loop.session.state import LogState, RequestParts
@@ -25,19 +26,22 @@ TAIL_EVENTS: Final = 4096
 
 
 class Tail:
-    """The end of a log while it is read or written: the folds, and the last events."""
+    """The end of a log while it is read or written: the folds, and the last events.
+
+    Of a `stored` log neither events nor history are kept while it is read: the store has them, and most who load a
+    session do not go on with it at once.
+    """
 
     __slots__ = ("events", "secrets", "state")
 
-    def __init__(self, secrets: SecretRegistry | None = None) -> None:
+    def __init__(self, secrets: SecretRegistry | None = None, *, stored: bool = False) -> None:
         self.secrets = secrets or SecretRegistry()
-        self.state = LogState()
+        self.state = LogState(None if stored else History())
         self.events: deque[SessionEvent] = deque(maxlen=TAIL_EVENTS)
 
     def feed(self, event: SessionEvent) -> None:
-        """Take the next event of a log that was checked already."""
+        """Take the next event of a stored log, which was checked already."""
         self.state.feed(event)
-        self.events.append(event)
 
     def admit(self, event_type: str, data: JsonObject, *, time: int) -> SessionEvent:
         """Own the data, redact and check it, and make the event that comes next.
@@ -117,18 +121,37 @@ class Session:
         return self._state.mode
 
     @property
+    def title(self) -> str | None:
+        """The title of the last `session/title`."""
+        return self._state.title
+
+    @property
     def last_usage(self) -> Usage | None:
         """The usage of the last `assistant/message` that had one."""
         return self._state.last_usage
+
+    @property
+    def refused_turns(self) -> frozenset[int]:
+        """The numbers of the turns that the model has refused so far."""
+        return self._state.refused
 
     @property
     def last_request(self) -> RequestParts:
         """The optional parts of the last `request/header`, each as it was last logged."""
         return self._state.last_request
 
-    def messages(self) -> list[Message]:
-        """The derived history: a new list of messages that the caller must not change."""
-        return self._state.messages()
+    async def messages(self) -> list[Message]:
+        """The derived history: a new list of messages that the caller must not change.
+
+        Of a loaded session it is read from the store when first wanted. Raises `SessionStoreError` then.
+        """
+        history = self._state.history
+        if history is None:
+            history = History()
+            async for event in self.events():
+                history.feed(event)
+            self._state.history = history
+        return history.messages()
 
     def call_ids(self) -> AbstractSet[str]:
         """The ids of all tool calls in the log; a live view (see `LogState.call_ids`)."""
@@ -160,7 +183,7 @@ class Session:
         """
         at = from_seq
         while at < self.next_seq:
-            first_in_memory = self._tail.events[0].seq
+            first_in_memory = self._tail.events[0].seq if self._tail.events else self.next_seq
             if at < first_in_memory:
                 async with aclosing(self.journal.read(at)) as stored:
                     async for event in stored:

@@ -4,27 +4,32 @@ May not know: files. Invariant: passes the contract suite of the real one — no
 `turn/start` or `command/run`, one live writer, repair at load.
 """
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, AsyncIterable, Callable
 from dataclasses import dataclass, field
 
+from agent_loop.session.codec import encode_event, encode_header
 from agent_loop.session.events import SessionEvent, SessionHeader, make_event
 from agent_loop.session.repair import CrashFold
 from agent_loop.session.store import (
     FIRST_WRITTEN,
     PersistenceError,
+    SalvageReport,
     SessionJournal,
     SessionLockedError,
     SessionMismatchError,
     SessionNotFoundError,
     SessionStore,
+    SessionSummary,
+    StoredLog,
     StoredSession,
     check_directory,
     ignore_event,
+    listed,
 )
 
 
 @dataclass(slots=True)
-class StoredLog:
+class KeptLog:
     """One stored log; `writer` is its live journal."""
 
     header: SessionHeader
@@ -35,7 +40,7 @@ class StoredLog:
 class MemoryJournal(SessionJournal):
     """The journal of one live session; see the seam."""
 
-    def __init__(self, header: SessionHeader, logs: dict[str, StoredLog], *, stored: StoredLog | None = None) -> None:
+    def __init__(self, header: SessionHeader, logs: dict[str, KeptLog], *, stored: KeptLog | None = None) -> None:
         self.header = header
         self._logs = logs
         self._stored = stored
@@ -56,7 +61,7 @@ class MemoryJournal(SessionJournal):
         if self._stored is None:
             if self.header.id in self._logs:
                 raise PersistenceError(self.header.id, "a log of this id exists already")
-            self._stored = self._logs[self.header.id] = StoredLog(self.header, writer=self)
+            self._stored = self._logs[self.header.id] = KeptLog(self.header, writer=self)
         self._stored.events.extend(self._pending)
         self._pending.clear()
 
@@ -82,7 +87,7 @@ class MemorySessionStore(SessionStore):
     """`logs` is what a disk would hold, by session id: a test may look at it, and may cut it short."""
 
     def __init__(self) -> None:
-        self.logs: dict[str, StoredLog] = {}
+        self.logs: dict[str, KeptLog] = {}
 
     def create(self, header: SessionHeader) -> MemoryJournal:
         """See the seam. Raises `SessionMismatchError` for an empty id."""
@@ -110,6 +115,56 @@ class MemorySessionStore(SessionStore):
         journal = MemoryJournal(stored.header, self.logs, stored=stored)
         stored.writer = journal
         return StoredSession(stored.header, journal, len(stored.events))
+
+    def exists(self, session_id: str) -> bool:
+        return session_id in self.logs
+
+    async def list(self, cwd: str | None = None) -> list[SessionSummary]:
+        return listed(map(_summary, self.logs.values()), cwd)
+
+    async def read(self, session_id: str) -> StoredLog:
+        stored = self.logs.get(session_id)
+        if stored is None:
+            raise SessionNotFoundError(session_id)
+        return StoredLog(stored.header, _iterate([*stored.events]))
+
+    async def add(self, header: SessionHeader, events: AsyncIterable[SessionEvent]) -> None:
+        self.create(header)
+        kept = [event async for event in events]
+        if header.id in self.logs:
+            raise PersistenceError(header.id, "a log of this id exists already")
+        self.logs[header.id] = KeptLog(header, kept)
+
+    async def salvage(self, session_id: str) -> SalvageReport:
+        stored = self.logs.get(session_id)
+        if stored is None:
+            raise SessionNotFoundError(session_id)
+        if stored.writer is not None:
+            raise SessionLockedError(session_id, None)
+        # what never was a line of bytes is never damaged
+        return SalvageReport(len(stored.events))
+
+    async def delete(self, session_id: str) -> bool:
+        stored = self.logs.get(session_id)
+        if stored is not None and stored.writer is not None:
+            raise SessionLockedError(session_id, None)
+        return self.logs.pop(session_id, None) is not None
+
+
+def _summary(log: KeptLog) -> SessionSummary:
+    header, title = log.header, None
+    for event in log.events:
+        if event.type == "session/title":
+            title = event.data["title"]
+    return SessionSummary(
+        header.id,
+        header.cwd,
+        title,
+        created_at=header.created_at,
+        updated_at=log.events[-1].time if log.events else header.created_at,
+        event_count=len(log.events),
+        size=len(encode_header(header)) + sum(len(encode_event(event)) for event in log.events),
+    )
 
 
 async def _iterate(events: list[SessionEvent]) -> AsyncGenerator[SessionEvent, None]:

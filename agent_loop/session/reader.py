@@ -4,11 +4,13 @@ May not know: who reads. Invariant: holds one batch of events, whatever the size
 `size`, so a writer may append meanwhile.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import BinaryIO
 
 from agent_loop.session.codec import LineError, decode_event
-from agent_loop.session.events import SessionEvent, make_event
+from agent_loop.session.events import SessionEvent, SessionHeader, make_event
+from agent_loop.session.migrations import MIGRATIONS, Migration, steps_from
 from agent_loop.session.store import SessionDamagedError
 
 _BATCH_BYTES = 1 << 18
@@ -17,8 +19,17 @@ _BATCH_BYTES = 1 << 18
 class LogReader:
     """The events from `from_seq` on within the first `size` bytes; opened at the first `read_batch`, `close` after."""
 
-    def __init__(self, session_id: str, path: Path, *, from_seq: int, size: int) -> None:
-        self._session_id = session_id
+    def __init__(
+        self,
+        header: SessionHeader,
+        path: Path,
+        *,
+        from_seq: int,
+        size: int,
+        migrations: Mapping[int, Migration] = MIGRATIONS,
+    ) -> None:
+        self._session_id = header.id
+        self._steps = steps_from(header.version, migrations) or ()
         self._path = path
         self._skip = from_seq + 1  # the header and the events before
         self._size = size
@@ -44,7 +55,7 @@ class LogReader:
             if not line:
                 break
             try:
-                events.append(make_event(*decode_event(line)))
+                events.append(make_event(*decode_event(line, self._steps)))
             except LineError as error:
                 raise SessionDamagedError(self._session_id, self._line, start, str(error)) from error
         return events

@@ -4,11 +4,12 @@ May not know: sessions, locks; it never writes. Invariant: `kept_bytes` ends beh
 prefix; a bad line with a good one behind it is damage and is reported, never skipped.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import BinaryIO
 
 from agent_loop.session.codec import Envelope, LineError, UnknownVersionError, decode_event, decode_header
 from agent_loop.session.events import SessionEvent, SessionHeader, make_event
+from agent_loop.session.migrations import MIGRATIONS, Migration, steps_from
 from agent_loop.session.nesting import Nesting, NestingError
 from agent_loop.session.repair import CrashFold
 from agent_loop.session.shapes import shape_fault
@@ -24,10 +25,19 @@ class LogScan:
     `SessionDamagedError`, `SessionVersionError` and `OSError`, and may run in any thread.
     """
 
-    def __init__(self, session_id: str, file: BinaryIO, on_event: Callable[[SessionEvent], None]) -> None:
+    def __init__(
+        self,
+        session_id: str,
+        file: BinaryIO,
+        on_event: Callable[[SessionEvent], None],
+        *,
+        migrations: Mapping[int, Migration] = MIGRATIONS,
+    ) -> None:
         self._session_id = session_id
         self._file = file
         self._on_event = on_event
+        self._migrations = migrations
+        self._steps: tuple[Migration, ...] = ()
         self._nesting = Nesting()
         self._line = 0
         self._offset = 0
@@ -37,17 +47,23 @@ class LogScan:
         self.last_time = 0
         self.kept_bytes = 0
 
+    @property
+    def bad_line(self) -> SessionDamagedError | None:
+        """What is wrong with the first whole line behind `kept_bytes`; None when there is none."""
+        return self._bad
+
     def read_header(self) -> SessionHeader:
         """Line 1."""
         line = self._file.readline()
         try:
             if not line.endswith(b"\n"):
                 raise LineError("the header line is incomplete")
-            header = decode_header(line)
+            header = decode_header(line, self._migrations)
         except LineError as error:
             raise SessionDamagedError(self._session_id, 1, 0, str(error)) from error
         except UnknownVersionError as error:
             raise SessionVersionError(self._session_id, error.version) from error
+        self._steps = steps_from(header.version, self._migrations) or ()
         self._line = 1
         self._offset = self.kept_bytes = len(line)
         return header
@@ -67,7 +83,7 @@ class LogScan:
 
     def _take(self, line: bytes) -> None:
         try:
-            envelope = _decode(line)
+            envelope = decode_well_formed(line, self._steps)
             if self._bad is not None:
                 raise self._bad
             self._feed(envelope)
@@ -89,8 +105,9 @@ class LogScan:
         self._on_event(event)
 
 
-def _decode(line: bytes) -> Envelope:
-    envelope = decode_event(line)
+def decode_well_formed(line: bytes, steps: tuple[Migration, ...]) -> Envelope:
+    """Read one line whose event has the fields of its type. Raises `LineError`."""
+    envelope = decode_event(line, steps)
     fault = shape_fault(envelope.type, envelope.data)
     if fault is not None:
         raise LineError(fault)

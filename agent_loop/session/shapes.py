@@ -1,8 +1,8 @@
 """Does an event's data have the fields of the contract's table (session-log.md §3, llm.md §2)?
 
 May not know: order and nesting. Invariant: whoever reads an event that passed may index its required fields without
-looking first. Extra fields, optional fields and unknown kinds inside open sets are nobody's business here;
-`StreamChunk` alone is closed.
+looking first, and those of an optional object that is there. Extra fields and unknown kinds inside open sets are
+nobody's business here; `StreamChunk` alone is closed.
 """
 
 from typing import Any, Final, cast
@@ -51,7 +51,27 @@ _CHUNK: Final[dict[object, Fields]] = {
     "usage": (("usage", dict),),
     "finish": (("reason", dict),),
 }
-_TOOL_CALL_BLOCK: Final[Fields] = (("id", str), ("name", str), ("arguments", str))
+_TEXT: Final[Fields] = (("text", str),)
+_URI: Final[Fields] = (("uri", str),)
+# of the kinds of block that somebody reads; the others are kept as they are
+_BLOCK: Final[dict[str, Fields]] = {
+    "text": _TEXT,
+    "reasoning": _TEXT,
+    "tool-call": (("id", str), ("name", str), ("arguments", str)),
+    "tool-result": (("toolCallId", str), ("content", list)),
+    "resource-link": _URI,
+    "resource": _URI,
+}
+_KIND: Final[Fields] = (("kind", str),)
+# fields that are objects with fields of their own; they may be absent or null when their event does not require them
+_INNER: Final[dict[str, tuple[tuple[str, Fields], ...]]] = {
+    "turn/end": (("reason", _KIND),),
+    "user/message": (("source", _KIND),),
+    "context/message": (("source", _KIND),),
+    "steering/message": (("source", _KIND),),
+    "assistant/message": (("usage", (("inputTokens", int), ("outputTokens", int))),),
+    "tool/result": (("meta", ()), ("error", ())),
+}
 _WORDS: Final[dict[type, str]] = {int: "an integer", str: "a string", list: "a list", dict: "an object", bool: "a bool"}
 
 
@@ -67,9 +87,10 @@ def shape_fault(event_type: str, data: Any) -> str | None:
         return fault
     if event_type == "assistant/chunk":
         return _chunk_fault(known["chunk"])
-    if "content" in known:
+    fault = _inner_fault(_INNER.get(event_type, ()), known)
+    if fault is None and ("content", list) in _REQUIRED[event_type]:
         return _blocks_fault(known["content"])
-    return None
+    return fault
 
 
 def _fields_fault(required: Fields, data: JsonObject) -> str | None:
@@ -87,13 +108,25 @@ def _chunk_fault(chunk: JsonObject) -> str | None:
     return _fields_fault(required, chunk)
 
 
+def _inner_fault(inner: tuple[tuple[str, Fields], ...], data: JsonObject) -> str | None:
+    for name, required in inner:
+        value = data.get(name)
+        if value is None:
+            continue
+        if type(value) is not dict:
+            return f"{name!r} is not an object"
+        fault = _fields_fault(required, cast("JsonObject", value))
+        if fault is not None:
+            return f"in {name!r}, {fault}"
+    return None
+
+
 def _blocks_fault(content: list[Any]) -> str | None:
     for block in content:
         if type(block) is not dict or type(cast("JsonObject", block).get("type")) is not str:
             return "its content holds something that is no block"
         known = cast("JsonObject", block)
-        if known["type"] == "tool-call":
-            fault = _fields_fault(_TOOL_CALL_BLOCK, known)
-            if fault is not None:
-                return f"a tool-call block is malformed: {fault}"
+        fault = _fields_fault(_BLOCK.get(known["type"], ()), known)
+        if fault is not None:
+            return f"a {known['type']} block is malformed: {fault}"
     return None

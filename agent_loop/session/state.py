@@ -13,7 +13,7 @@ from agent_loop.session.events import KnownEvent, SessionEvent, make_event
 from agent_loop.session.json_check import InvalidEventError
 from agent_loop.session.nesting import Nesting
 from agent_loop.session.shapes import shape_fault
-from agent_loop.vocabulary import JsonObject, Message, Usage
+from agent_loop.vocabulary import JsonObject, Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,28 +26,35 @@ class RequestParts:
 
 
 class LogState:
-    """The folds of one log. `next_seq` = how many events were fed, `last_time` = epoch ms of the last."""
+    """The folds of one log. `next_seq` = how many events were fed, `last_time` = epoch ms of the last.
+
+    `history` is None while nobody has asked for that of a stored log: it holds every text of the conversation.
+    """
 
     __slots__ = (
         "_call_ids",
-        "_history",
         "_streamed_ids",
+        "history",
         "last_request",
         "last_time",
         "last_usage",
         "mode",
         "nesting",
         "next_seq",
+        "refused",
+        "title",
     )
 
-    def __init__(self) -> None:
+    def __init__(self, history: History | None) -> None:
+        self.history = history
         self.nesting = Nesting()
         self.next_seq = 0
         self.last_time = 0
         self.mode: str | None = None
+        self.title: str | None = None
+        self.refused: frozenset[int] = frozenset()
         self.last_usage: Usage | None = None
         self.last_request = RequestParts()
-        self._history = History()
         self._call_ids: set[str] = set()
         self._streamed_ids: set[str] = set()
 
@@ -61,20 +68,23 @@ class LogState:
         self.feed(event)
         return event
 
-    def feed(self, event: SessionEvent) -> None:
+    def feed(self, event: SessionEvent) -> None:  # noqa: C901 - one arm per event kind
         """Take the next event of a log that was checked already."""
         self.next_seq = event.seq + 1
         self.last_time = event.time
         if not isinstance(event, KnownEvent):
             return
         data = event.data
+        if event.type == "assistant/chunk":
+            # most events are chunks, and of these only the ids of calls are kept
+            chunk = data["chunk"]
+            if chunk["type"] == "tool-call-delta":
+                self._streamed_ids.add(chunk["id"])
+            return
         self.nesting.apply(event.type, data)
-        self._history.feed(event)
+        if self.history is not None:
+            self.history.feed(event)
         match event.type:
-            case "assistant/chunk":
-                chunk = data["chunk"]
-                if chunk["type"] == "tool-call-delta":
-                    self._streamed_ids.add(chunk["id"])
             case "tool/call":
                 self._call_ids.add(data["callId"])
             case "step/end":
@@ -84,6 +94,8 @@ class LogState:
                 self.last_usage = data.get("usage", self.last_usage)
             case "mode/change":
                 self.mode = data["modeId"]
+            case "session/title":
+                self.title = data["title"]
             case "request/header":
                 parts = self.last_request
                 self.last_request = RequestParts(
@@ -91,9 +103,11 @@ class LogState:
                     data.get("tools", parts.tools),
                     data.get("parameters", parts.parameters),
                 )
+            case "turn/end":
+                if data["reason"].get("kind") == "refusal":
+                    self.refused |= {data["turn"]}
             case (
                 "turn/start"
-                | "turn/end"
                 | "step/start"
                 | "user/message"
                 | "context/message"
@@ -103,7 +117,6 @@ class LogState:
                 | "permission/decision"
                 | "command/run"
                 | "command/done"
-                | "session/title"
                 | "session/notice"
                 | "plan/update"
                 | "config/change"
@@ -114,10 +127,6 @@ class LogState:
                 return
             case _:
                 assert_never(event.type)
-
-    def messages(self) -> list[Message]:
-        """The derived history."""
-        return self._history.messages()
 
     def call_ids(self) -> AbstractSet[str]:
         """The ids of all tool calls of the log.

@@ -6,9 +6,9 @@ write of the same tick; what it has accepted survives `kill -9`.
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from agent_loop.errors import HarnessError
 from agent_loop.session.events import SessionEvent, SessionHeader
@@ -88,6 +88,8 @@ class SessionJournal(ABC):
     """The log of one live session; the only writer of it."""
 
     header: SessionHeader
+    put_back: int = 0
+    """How often the log had been removed from its place and was written there anew, with all that it held."""
 
     @abstractmethod
     def append(self, event: SessionEvent) -> None:
@@ -126,23 +128,77 @@ class StoredSession:
     event_count: int
 
 
+@dataclass(frozen=True, slots=True)
+class StoredLog:
+    """A log opened for reading only: no lock, no repair; a torn or bad tail is not among its events.
+
+    `events` checks what it reads as a load does, and raises what a load raises; who may stop early closes it
+    (`contextlib.aclosing`).
+    """
+
+    header: SessionHeader
+    events: AsyncGenerator[SessionEvent, None]
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSummary:
+    """One row of a listing: times in epoch ms (`updated_at` is that of the last event), `size` in bytes."""
+
+    id: str
+    cwd: str | None
+    title: str | None
+    created_at: int
+    updated_at: int
+    event_count: int
+    size: int
+
+
+class Quarantined(NamedTuple):
+    """A line that was taken out of a damaged log: where it stood (1-based line, offset in bytes), and why."""
+
+    line: int
+    offset: int
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class SalvageReport:
+    """What a salvage did: how many events were `kept`, what was not. A healthy log: nothing was, and no path.
+
+    `quarantine_path` is the file that holds the lines that were taken out, verbatim.
+    """
+
+    kept: int
+    quarantined: tuple[Quarantined, ...] = ()
+    quarantine_path: str | None = None
+
+
 def ignore_event(_event: SessionEvent) -> None:
     """For a load that nobody folds."""
 
 
-def check_directory(header: SessionHeader, cwd: str | None) -> None:
-    """Raise `SessionMismatchError` when both name a working directory and it is not the same one.
-
-    The same: `samefile`; when either is gone, the same text after normalising.
-    """
-    if cwd is None or header.cwd is None:
-        return
+def same_directory(one: str, other: str) -> bool:
+    """`samefile`; when either is gone, the same text after normalising."""
     try:
-        same = os.path.samefile(cwd, header.cwd)
+        return os.path.samefile(one, other)
     except OSError:
-        same = os.path.normpath(cwd) == os.path.normpath(header.cwd)
-    if not same:
+        return os.path.normpath(one) == os.path.normpath(other)
+
+
+def check_directory(header: SessionHeader, cwd: str | None) -> None:
+    """Raise `SessionMismatchError` when both name a working directory and it is not the same one."""
+    if cwd is not None and header.cwd is not None and not same_directory(cwd, header.cwd):
         raise SessionMismatchError(header.id, f"it belongs to the directory {header.cwd}, not to {cwd}")
+
+
+def listed(summaries: Iterable[SessionSummary], cwd: str | None) -> list[SessionSummary]:
+    """The sessions of the directory `cwd` (None: all), last updated first, then by id."""
+    chosen = list(summaries)
+    if cwd is not None:
+        # one look at the disk for each directory, not for each session
+        same = {recorded: same_directory(cwd, recorded) for recorded in {row.cwd for row in chosen if row.cwd}}
+        chosen = [row for row in chosen if row.cwd and same[row.cwd]]
+    return sorted(chosen, key=lambda row: (-row.updated_at, row.id))
 
 
 class SessionStore(ABC):
@@ -164,4 +220,49 @@ class SessionStore(ABC):
         (`samefile`, else normalised text). Waits up to 6 s for the lock. Raises `SessionNotFoundError`,
         `SessionLockedError`, `SessionDamagedError`, `SessionVersionError`, `SessionMismatchError`,
         `PersistenceError`, and `SessionStoreError` itself when the log cannot be read.
+        """
+
+    @abstractmethod
+    def exists(self, session_id: str) -> bool:
+        """Whether a log of that id is stored, in whatever bucket. Raises `SessionStoreError` when nobody can say."""
+
+    @abstractmethod
+    async def list(self, cwd: str | None = None) -> list[SessionSummary]:
+        """The stored sessions, of one directory when given (compared as `load` does); last updated first, then by id.
+
+        A log whose header cannot be read, or that lies where a load would not look for it, is left out. Damage further
+        down is met by a load. Nothing stored is `[]`; an I/O error surfaces as `SessionStoreError`, it never reads as
+        "no sessions".
+        """
+
+    @abstractmethod
+    async def read(self, session_id: str) -> StoredLog:
+        """Open a log for reading only, also one that somebody is writing.
+
+        Raises `SessionNotFoundError`, `SessionDamagedError`, `SessionVersionError`, `SessionMismatchError`, and
+        `SessionStoreError` itself when it cannot be read.
+        """
+
+    @abstractmethod
+    async def add(self, header: SessionHeader, events: AsyncIterable[SessionEvent]) -> None:
+        """Store a whole log at once, whole and durable or not at all; bounded memory. Nobody has it open afterwards.
+
+        The events are those of a well-formed log, seq i at index i. Raises `PersistenceError` (also for an id that is
+        stored), `SessionMismatchError` for an empty id, and what `events` raises.
+        """
+
+    @abstractmethod
+    async def delete(self, session_id: str) -> bool:
+        """Remove a log and what lies beside it; False when there is none. Waits up to 6 s for the lock.
+
+        Raises `SessionLockedError`, and `SessionStoreError` itself when it cannot be removed.
+        """
+
+    @abstractmethod
+    async def salvage(self, session_id: str) -> SalvageReport:
+        """Repair a damaged log in place: what can be kept is, the rest lies verbatim in `<file>.damaged` afterwards.
+
+        A log that a load would accept stays as it is. Waits up to 6 s for the lock. Raises `SessionNotFoundError`,
+        `SessionLockedError`, `SessionVersionError`, `SessionMismatchError`, `PersistenceError`, and
+        `SessionDamagedError` when nothing of it can be kept or its header is lost and cannot be rebuilt.
         """

@@ -11,6 +11,7 @@ from acp_bridge.config_file import (
     chosen_key_variable,
     config_path,
     configured_keys,
+    fork_wanted,
     key_variables,
     read_config,
     split_model,
@@ -116,3 +117,18 @@ def test_the_chosen_key_variable_is_that_of_the_chosen_provider():
     assert chosen_key_variable(TABLE, Flags(model="odd"), {}) is None
     assert chosen_key_variable(TABLE, Flags(), {"DSH_SNAPSHOT": "replay"}) is None
     assert chosen_key_variable(TABLE, Flags(), {"DSH_SNAPSHOT": "record"}) == "MINE"
+
+
+@pytest.mark.parametrize(
+    ("table", "wanted"),
+    [
+        ({}, False),
+        ({"unstable": {}}, False),
+        ({"unstable": {"fork": True}}, True),
+        ({"unstable": {"fork": False}}, False),
+        ({"unstable": {"fork": "true"}}, False),
+        ({"unstable": 1}, False),
+    ],
+)
+def test_what_is_not_stable_is_offered_only_when_the_file_says_so(table, wanted):
+    assert fork_wanted(table) is wanted

@@ -1,5 +1,6 @@
 """The light path: what it answers itself, and what it hands on untouched."""
 
+import fcntl
 import json
 import os
 import select
@@ -31,13 +32,13 @@ def close(ends, index):
     ends[index] = -1
 
 
-def greeted(data, *, key_variable="MY_KEY", end=False):
+def greeted(data, *, key_variable="MY_KEY", fork=False, end=False):
     """(greeting, the frame that was answered or None)."""
     with pipes() as ends:
         os.write(ends[1], data)
         if end:
             close(ends, 1)
-        greeting = greet(ends[0], ends[3], key_variable, parent_alive=lambda: True)
+        greeting = greet(ends[0], ends[3], key_variable, fork=fork, start_mode=None, parent_alive=lambda: True)
         answered = select.select([ends[2]], [], [], 0)[0]
         return greeting, json.loads(os.read(ends[2], 1 << 16)) if answered else None
 
@@ -53,6 +54,13 @@ def test_a_plain_initialize_is_answered_and_what_follows_is_handed_on(request_id
     assert answer["result"]["protocolVersion"] == 1
     assert "MY_KEY" in answer["result"]["authMethods"][0]["description"]
     assert greeting == Greeting(b'{"half', {"protocolVersion": 1})
+
+
+def test_the_sessions_that_it_can_list_resume_close_and_delete_are_offered_and_forks_when_switched_on():
+    offered = greeted(line())[1]["result"]["agentCapabilities"]["sessionCapabilities"]
+    assert offered == {"list": {}, "resume": {}, "close": {}, "delete": {}}
+    again = greeted(line(), fork=True)[1]["result"]["agentCapabilities"]["sessionCapabilities"]
+    assert again == {**offered, "fork": {}}
 
 
 def test_a_provider_without_a_key_offers_no_way_to_sign_in():
@@ -89,7 +97,7 @@ def test_everything_else_is_handed_on_whole_and_not_answered(first):
     with pipes() as ends:
         os.set_blocking(ends[1], False)
         sent = os.write(ends[1], first[:65536])
-        greeting = greet(ends[0], ends[3], "MY_KEY", parent_alive=lambda: True)
+        greeting = greet(ends[0], ends[3], "MY_KEY", fork=False, start_mode=None, parent_alive=lambda: True)
         assert not select.select([ends[2]], [], [], 0)[0]
     assert greeting == Greeting(first[:sent], None)
 
@@ -100,7 +108,7 @@ def test_the_end_of_the_input_hands_on_what_was_read_and_stays_the_end(data):
         os.write(ends[1], data)
         keep = os.dup(ends[0])
         close(ends, 1)
-        greeting = greet(ends[0], ends[3], "MY_KEY", parent_alive=lambda: True)
+        greeting = greet(ends[0], ends[3], "MY_KEY", fork=False, start_mode=None, parent_alive=lambda: True)
         assert greeting == Greeting(data, None)
         assert os.read(ends[0], 10) == b""
         assert not os.get_inheritable(ends[0])
@@ -111,7 +119,7 @@ def test_a_reader_that_is_gone_ends_the_input_too():
     with pipes() as ends:
         os.write(ends[1], line())
         close(ends, 2)
-        greeting = greet(ends[0], ends[3], "MY_KEY", parent_alive=lambda: True)
+        greeting = greet(ends[0], ends[3], "MY_KEY", fork=False, start_mode=None, parent_alive=lambda: True)
         assert greeting.initialize_params == {"protocolVersion": 1}
         assert os.read(ends[0], 10) == b""
 
@@ -120,6 +128,82 @@ def test_a_silent_client_is_waited_for_as_long_as_the_parent_lives():
     alive = iter([True, False])
     with pipes() as ends:
         os.write(ends[1], b'{"half')
-        greeting = greet(ends[0], ends[3], "MY_KEY", parent_alive=lambda: next(alive), poll_seconds=0)
+        greeting = greet(
+            ends[0], ends[3], "MY_KEY", fork=False, start_mode=None, parent_alive=lambda: next(alive), poll_seconds=0
+        )
     assert greeting == Greeting(b'{"half', None)
     assert list(alive) == []
+
+
+def new_session(**members):
+    params = {"cwd": "/", "mcpServers": []}
+    frame = {"jsonrpc": "2.0", "id": 2, "method": "session/new", "params": params} | members
+    return json.dumps(frame).encode() + b"\n"
+
+
+def opened(data, *, end=False, start_mode="ask"):
+    """(greeting, the frames that were answered) to a client that is at home in sessions."""
+    with pipes() as ends:
+        os.write(ends[1], data)
+        if end:
+            close(ends, 1)
+        greeting = greet(ends[0], ends[3], None, fork=False, start_mode=start_mode, parent_alive=lambda: True)
+        answered = select.select([ends[2]], [], [], 0)[0]
+        return greeting, [json.loads(each) for each in os.read(ends[2], 1 << 16).splitlines()] if answered else []
+
+
+def test_a_session_new_right_behind_it_is_answered_too_and_the_rest_is_handed_on():
+    greeting, (_hello, answer) = opened(line() + new_session() + b'{"half', start_mode="full")
+    assert answer["id"] == 2
+    assert answer["result"]["modes"]["currentModeId"] == "full"
+    assert [mode["id"] for mode in answer["result"]["modes"]["availableModes"]] == ["ask", "full"]
+    assert answer["result"]["sessionId"] == greeting.opened.session_id
+    assert greeting.opened.params == {"cwd": "/", "mcpServers": []}
+    assert greeting.preread == b'{"half'
+
+
+def test_each_session_has_an_id_of_its_own():
+    ids = {opened(line() + new_session())[0].opened.session_id for _ in range(3)}
+    assert len(ids) == 3
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        b"",
+        b'{"half',
+        b"garbage\n",
+        new_session(method="session/load"),
+        new_session(id=None),
+        new_session(params={}),
+        new_session(params={"cwd": 1}),
+        new_session(params={"cwd": "relative"}),
+        new_session(params={"cwd": "/does/not/exist"}),
+        new_session(params={"cwd": "/", "mcpServers": {}}),
+        new_session(params={"cwd": "/", "additionalDirectories": "/"}),
+        b"x" * 60_000,
+    ],
+)
+@pytest.mark.parametrize("end", [False, True])
+def test_what_is_no_plain_session_new_is_handed_on_whole(second, end):
+    greeting, answers = opened(line() + second, end=end)
+    assert len(answers) == 1
+    assert greeting == Greeting(second, {"protocolVersion": 1}, None)
+
+
+def test_without_a_start_mode_no_session_is_opened():
+    greeting, answers = opened(line() + new_session(), start_mode=None)
+    assert len(answers) == 1
+    assert greeting == Greeting(new_session(), {"protocolVersion": 1}, None)
+
+
+def test_a_long_second_line_is_not_read_to_its_end():
+    with pipes() as ends:
+        os.write(ends[1], line())
+        os.write(ends[1], b"x" * 65_000)
+        fcntl.fcntl(ends[1], fcntl.F_SETPIPE_SZ, 1 << 20)
+        os.write(ends[1], b"y" * 70_000)
+        greeting = greet(ends[0], ends[3], None, fork=False, start_mode="ask", parent_alive=lambda: True)
+        rest = os.read(ends[0], 1 << 20)
+    assert greeting.preread + rest == b"x" * 65_000 + b"y" * 70_000
+    assert greeting.opened is None

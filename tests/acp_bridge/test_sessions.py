@@ -17,7 +17,7 @@ async def test_a_new_session_comes_with_modes_and_then_its_commands(tmp_path):
         commands = await world.update("available_commands_update")
     assert result["modes"]["currentModeId"] == "ask"
     assert [mode["id"] for mode in result["modes"]["availableModes"]] == ["ask", "full"]
-    assert [command["name"] for command in commands["availableCommands"]] == ["help", "status"]
+    assert [command["name"] for command in commands["availableCommands"]] == ["help", "status", "title"]
 
 
 @pytest.mark.parametrize("cwd", ["", "x", "./x", "/no/such/directory"])
@@ -66,7 +66,13 @@ async def test_a_stored_session_is_shown_whole_before_the_answer(tmp_path):
         await world.update("available_commands_update")
         assert (await world.prompt(session))["stopReason"] == "end_turn"
     assert result["modes"]["currentModeId"] == "ask"
-    assert shown == ["user_message_chunk", "tool_call", "tool_call_update", "agent_message_chunk"]
+    assert shown == [
+        "user_message_chunk",
+        "session_info_update",
+        "tool_call",
+        "tool_call_update",
+        "agent_message_chunk",
+    ]
     assert len(world.agents.adapter.requests[0].messages) == 5
 
 
@@ -109,7 +115,7 @@ async def test_loading_a_live_session_shows_it_again_and_does_not_disturb_its_tu
         await world.update("agent_message_chunk")
         world.updates.clear()
         await world.call("session/load", sessionId=session, cwd=str(tmp_path), mcpServers=[])
-        assert world.kinds() == ["user_message_chunk", "agent_message_chunk"]
+        assert world.kinds() == ["user_message_chunk", "session_info_update", "agent_message_chunk"]
         gate.open()
         assert (await world.answer(prompt))["result"]["stopReason"] == "end_turn"
         assert world.text() == "the answer"
@@ -132,7 +138,7 @@ async def test_what_happens_while_a_transcript_is_shown_follows_it(tmp_path):
         assert {frame["id"] for frame in answers} == {prompt, load}
         shown = [kind for kind in world.kinds() if kind != "available_commands_update"]
     user, said = "user_message_chunk", "agent_message_chunk"
-    assert shown == [user, said, user, "current_mode_update", said]
+    assert shown == [user, "session_info_update", said, user, "current_mode_update", said]
 
 
 async def test_two_loads_at_once_open_the_session_once(tmp_path):

@@ -69,6 +69,11 @@ def test_what_the_sandbox_reaches_may_begin_with_the_home_directory(monkeypatch)
     assert (made.network, made.allow_read, made.allow_write) == (True, ("/home/me/.gitconfig", "/srv"), ("/home/me",))
 
 
+def test_forks_are_off_unless_switched_on():
+    assert settings().config.unstable.fork is False
+    assert settings({"unstable": {"fork": True}}).config.unstable.fork is True
+
+
 def test_the_snapshot_variables_are_read_and_empty_ones_are_absent():
     made = settings(DSH_SNAPSHOT="replay", DSH_SNAPSHOT_FILE="/f", DSH_SNAPSHOT_OVERRIDE="", DSH_SNAPSHOT_REPORT="/r")
     assert made.snapshot.mode == "replay"
@@ -87,6 +92,7 @@ def test_the_snapshot_variables_are_read_and_empty_ones_are_absent():
         ({"executor": "cloud"}, {}, "executor: Input should be 'local' or 'sandbox'"),
         ({"sandbox": {"allow_read": ["x"]}}, {}, "sandbox.allow_read.0: Value error, must be absolute or begin with ~"),
         ({"sandbox": {"allow_exec": []}}, {}, "sandbox.allow_exec: "),
+        ({"unstable": {"fork": "true"}}, {}, "unstable.fork: Input should be a valid boolean"),
         ({}, {"DSH_PERMISSION_MODE": "yolo"}, "environment: DSH_PERMISSION_MODE: Input should be 'ask' or 'full'"),
         ({}, {"DEEPSEEK_BASE_URL": "localhost:80"}, "environment: DEEPSEEK_BASE_URL: String should match"),
         ({}, {"DSH_SNAPSHOT": "replay"}, "environment: snapshot.DSH_SNAPSHOT_FILE: Field required"),

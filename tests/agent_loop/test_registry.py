@@ -174,3 +174,31 @@ async def test_an_agent_that_was_never_spoken_to_is_disposed_at_once():
         await agent.dispose()
         assert agent.disposed
         assert world.heard == [("agent/created",), ("agent/disposed",)]
+
+
+async def test_a_fork_is_an_agent_of_its_own_that_remembers_what_its_parent_said():
+    async with agent_world(fallback=says("ok")) as world:
+        await stored(world, "mine")
+        fork = await world.registry.fork(OPTIONS, parent_id="mine", cwd="/elsewhere")
+        assert world.registry.get("mine") is None
+        assert world.registry.list() == (fork,)
+        assert (fork.cwd, fork.session.header.parent_session) == ("/elsewhere", "mine")
+        await world.prompt(fork, "second")
+        assert len(world.adapter.requests[1].messages) == 3
+        with pytest.raises(SessionNotFoundError):
+            await world.registry.fork(OPTIONS, parent_id="nobody", cwd=CWD)
+
+
+async def test_what_is_stored_is_listed_and_can_be_deleted_unless_it_is_alive():
+    async with agent_world(fallback=says("ok")) as world:
+        await stored(world, "mine")
+        assert [row.id for row in await world.registry.stored(None)] == ["mine"]
+        assert [row.id for row in await world.registry.stored(CWD)] == ["mine"]
+        assert await world.registry.stored("/elsewhere") == ()
+        agent = await world.registry.resume(OPTIONS, session_id="mine", cwd=CWD)
+        with pytest.raises(DuplicateError):
+            await world.registry.delete("mine")
+        await agent.dispose()
+        assert await world.registry.delete("mine")
+        assert not await world.registry.delete("mine")
+        assert await world.registry.stored(None) == ()

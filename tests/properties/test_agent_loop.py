@@ -135,7 +135,7 @@ async def test_any_schedule_loses_no_message_and_keeps_every_rule(
         # one model call per step, and what it was given was valid
         called = [(request.turn, request.step) for request in world.adapter.requests]
         assert len(called) == len(set(called))
-        history = agent.session.messages()
+        history = await agent.session.messages()
         once = normalise(history, reasoning="echo", merge_users=False)
         assert normalise(once, reasoning="echo", merge_users=False) == once
         answered = [block for message in history for block in message["content"] if block["type"] == "tool-result"]

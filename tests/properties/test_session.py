@@ -1,44 +1,21 @@
 """Properties of the session log: small logs, awkward texts, every place where a file can be cut."""
 
-import tempfile
-from pathlib import Path
-from typing import Any
-
 import anyio
-import pytest
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_loop.runtime import VirtualRuntime
-from agent_loop.session.codec import decode_event, encode_event, encode_header
+from agent_loop.session.codec import decode_event, encode_event
 from agent_loop.session.derive import History, derive_messages
-from agent_loop.session.events import SessionEvent, SessionHeader, make_event
-from agent_loop.session.journal import FileOperations
+from agent_loop.session.events import SessionEvent, make_event
 from agent_loop.session.json_check import MAX_INTEGER, InvalidEventError, own_json
-from agent_loop.session.jsonl import JsonlSessionStore
-from agent_loop.session.layout import encode_id, log_path
+from agent_loop.session.layout import encode_id
 from agent_loop.session.log import Tail
 from agent_loop.session.nesting import Nesting, NestingError
-from agent_loop.session.store import SessionDamagedError
-from tests.support.session_turns import (
-    Pair,
-    answer,
-    call,
-    call_block,
-    call_delta,
-    delta,
-    events_of,
-    result,
-    step_end,
-    step_start,
-    text,
-    turn_end,
-    turn_start,
-    user,
-)
+from tests.support.crash_facts import assert_well_formed
+from tests.support.log_folder import LogFolder, lines_of, log_folder
+from tests.support.session_turns import Pair, events_of
+from tests.support.small_logs import logs
 
-TEXTS = st.text(st.sampled_from('ab\n\u2028\x85"\\é😀\0'), max_size=4)
-CALL_IDS = st.sampled_from(["a", "b", "call-0", "a#1.1"])
 LOG_ONLY = st.sampled_from(
     [
         ("session/title", {"title": "t", "by": "user"}),
@@ -49,41 +26,6 @@ LOG_ONLY = st.sampled_from(
         ("someone/else", {"turn": 9}),
     ]
 )
-KINDS = st.sampled_from(["completed", "aborted", "error", "refusal"])
-
-
-@st.composite
-def logs(draw: st.DrawFn, *, closed: bool = False) -> list[Pair]:
-    """A well-formed log of at most 25 events, which may end anywhere unless `closed`."""
-    pairs: list[Pair] = []
-    turn = 0
-    while len(pairs) < 12 and draw(st.booleans()):
-        turn += 1
-        pairs.append(turn_start(turn))
-        if draw(st.booleans()):
-            pairs.append(user(draw(TEXTS)))
-        for step in range(1, draw(st.integers(0, 2)) + 1):
-            pairs += [step_start(turn, step), *draw(steps(turn, step)), step_end(turn, step)]
-        if draw(st.booleans()):
-            source = {"kind": "plugin", "plugin": draw(TEXTS)}
-            pairs.append(("context/message", {"content": text(draw(TEXTS)), "source": source}))
-        pairs.append(turn_end(turn, draw(KINDS)))
-    if closed:
-        return pairs
-    return pairs[: draw(st.integers(0, min(25, len(pairs))))]
-
-
-@st.composite
-def steps(draw: st.DrawFn, turn: int, step: int) -> list[Pair]:
-    """What stands in a step; it may lack its message, and calls may lack their results."""
-    pairs = [delta(turn, step, draw(TEXTS))]
-    calls = draw(st.lists(CALL_IDS, max_size=2, unique=True))
-    pairs += [call_delta(turn, step, call_id) for call_id in calls]
-    if draw(st.booleans()):
-        pairs.append(answer(turn, step, *text(draw(TEXTS)), *map(call_block, calls)))
-        for call_id in calls[: draw(st.integers(0, 2))]:
-            pairs += [call(turn, step, call_id), result(turn, step, call_id, draw(TEXTS))]
-    return pairs
 
 
 @given(logs(), st.data())
@@ -95,7 +37,7 @@ def test_the_log_numbers_without_gaps_and_derives_the_same_at_once_as_bit_by_bit
         history.feed(event)
         if data.draw(st.booleans()):
             assert history.messages() == derive_messages(events[: index + 1])
-    assert history.messages() == derive_messages(events) == derive_messages(events) == tail.state.messages()
+    assert history.messages() == derive_messages(events) == derive_messages(events) == tail.state.history.messages()
 
 
 @given(logs(closed=True))
@@ -105,7 +47,7 @@ def test_a_log_replayed_from_a_seed_is_identical(pairs):
     for event in events:
         tail.admit(event.type, event.data, time=event.time)
     assert list(tail.events) == events
-    assert tail.state.messages() == derive_messages(events)
+    assert tail.state.history.messages() == derive_messages(events)
     assert tail.state.nesting.last_turn == sum(event.type == "turn/start" for event in events)
 
 
@@ -196,107 +138,38 @@ def test_a_refused_event_changes_nothing(pairs, intruders, data):
         nesting.apply(event_type, value)
 
 
-HEADER = SessionHeader("s", 5)
-
-
-class Unsynced(FileOperations):
-    """Thousands of loads need not reach the platter."""
-
-    def sync(self, descriptor: int) -> None:
-        return
-
-
-def write_log(root: Path, content: bytes) -> None:
-    log_path(root, "s", None).write_bytes(content)
-
-
-def read_log(root: Path) -> bytes:
-    return log_path(root, "s", None).read_bytes()
-
-
-async def load(root: Path) -> list[SessionEvent]:
-    events: list[SessionEvent] = []
-    opened = await JsonlSessionStore(root, VirtualRuntime(), operations=Unsynced()).load(
-        "s", None, on_event=events.append
-    )
-    await opened.journal.close()
-    return events
-
-
-def well_formed(events: list[SessionEvent]) -> bool:
-    nesting = Nesting()
-    for seq, event in enumerate(events):
-        assert event.seq == seq
-        nesting.check(event.type, event.data)
-        nesting.apply(event.type, event.data)
-    return nesting.open_turn is None
-
-
-async def check_cut(root: Path, content: bytes, size: int, events: list[SessionEvent]) -> None:
-    """Load the first `size` bytes of a log that held `events`."""
-    write_log(root, content[:size])
-    if size <= content.index(b"\n"):
-        with pytest.raises(SessionDamagedError) as caught:
-            await load(root)
-        assert (caught.value.line, caught.value.offset) == (1, 0)
-        assert read_log(root) == content[:size]
-        return
-    loaded = await load(root)
-    kept = content[:size].count(b"\n") - 1
-    assert loaded[:kept] == events[:kept]
-    assert well_formed(loaded)
-    if kept < len(loaded):
-        assert loaded[-1].data["reason"] == {"kind": "interrupted"}
-        assert {event.time for event in loaded[kept:]} == {events[kept - 1].time}
-    after = read_log(root)
-    assert after.count(b"\n") == len(loaded) + 1
-    if size % 7 == 0:
-        assert await load(root) == loaded
-        assert read_log(root) == after
-
-
-async def cut_everywhere(root: Path, content: bytes, events: list[SessionEvent]) -> None:
-    for size in range(len(content) + 1):
-        await check_cut(root, content, size, events)
-
-
-CALLING = [
-    turn_start(1),
-    step_start(1, 1),
-    answer(1, 1, call_block("a"), call_block("b")),
-    call(1, 1, "a"),
-    result(1, 1, "a", "\u2028é"),
-    call(1, 1, "b"),
-]
+async def cut_everywhere(folder: LogFolder, events: list[SessionEvent]) -> None:
+    content = b"".join(lines_of(events))
+    for size in range(content.index(b"\n") + 1, len(content) + 1):
+        folder.path.write_bytes(content[:size])
+        loaded = await folder.load()
+        whole = content[:size].count(b"\n") - 1
+        assert loaded[:whole] == events[:whole]
+        assert assert_well_formed(loaded).open_turn is None
 
 
 @settings(max_examples=2, deadline=None)
-@example(CALLING)
-@given(logs().filter(lambda pairs: 3 < len(pairs) < 10))
-def test_a_file_cut_at_any_byte_loads_to_a_repaired_beginning_or_is_refused(pairs):
-    events = events_of(pairs)
-    with tempfile.TemporaryDirectory() as folder:
-        log_path(Path(folder), "s", None).parent.mkdir()
-        content = encode_header(HEADER) + b"".join(map(encode_event, events))
-        anyio.run(cut_everywhere, Path(folder), content, events)
+@given(logs().filter(lambda pairs: 3 < len(pairs) < 8))
+def test_a_file_cut_at_any_byte_loads_to_a_repaired_beginning(pairs):
+    with log_folder() as folder:
+        anyio.run(cut_everywhere, folder, events_of(pairs))
 
 
 @settings(max_examples=20, deadline=None)
-@given(logs())
+@given(logs().filter(bool))
 def test_what_a_store_wrote_loads_as_it_was_and_loading_twice_changes_no_byte(pairs):
-    async def story(root: Path) -> Any:
-        journal = JsonlSessionStore(root, VirtualRuntime()).create(HEADER)
+    async def story(folder: LogFolder) -> None:
+        journal = folder.store.create(folder.header)
         for event in events_of(pairs):
             journal.append(event)
             if event.seq % 3 == 0:
                 journal.write_pending()
         await journal.close()
-        first = await load(root)
+        first = await folder.load()
         assert first[: len(pairs)] == events_of(pairs)
-        after = read_log(root)
-        assert await load(root) == first
-        assert read_log(root) == after
+        after = folder.path.read_bytes()
+        assert await folder.load() == first
+        assert folder.path.read_bytes() == after
 
-    with tempfile.TemporaryDirectory() as folder:
-        if pairs:
-            anyio.run(story, Path(folder))
+    with log_folder() as folder:
+        anyio.run(story, folder)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from acp_bridge.schema import ClientCapabilities
 from acp_bridge.translate.v1.replay import Replay
 from acp_bridge.translate.v1.updates import UpdateRenderer
-from agent_loop.session.events import SessionEvent
+from agent_loop.session.events import NESTED_TYPES, SessionEvent
 from agent_loop.tools.bash import BashOutputTool, BashTool
 from bash_exec.fake import FakeBashExecutor
 from tests.support.logs import session_logs
@@ -25,7 +25,7 @@ def renderer(capabilities: ClientCapabilities, *, live: bool) -> UpdateRenderer:
 
 
 def reloaded(events: list[SessionEvent], capabilities: ClientCapabilities) -> list[dict[str, Any]]:
-    replay = Replay(renderer(capabilities, live=False))
+    replay = Replay(renderer(capabilities, live=False), refused_turns(events))
     return [*(update for event in events for update in replay.feed(event)), *replay.finish()]
 
 
@@ -54,14 +54,18 @@ def comparable(updates: list[dict[str, Any]], events: list[SessionEvent]) -> lis
     )
 
 
-def without_refused_turns(events: list[SessionEvent]) -> list[SessionEvent]:
-    refused = {
+def refused_turns(events: list[SessionEvent]) -> set[int]:
+    return {
         event.data["turn"] for event in events if event.type == "turn/end" and event.data["reason"]["kind"] == "refusal"
     }
+
+
+def without_refused_turns(events: list[SessionEvent]) -> list[SessionEvent]:
+    refused = refused_turns(events)
     kept, turn = [], None
     for event in events:
         turn = event.data["turn"] if event.type == "turn/start" else turn
-        if turn not in refused:
+        if turn not in refused or event.type not in NESTED_TYPES:
             kept.append(event)
         if event.type == "turn/end":
             turn = None

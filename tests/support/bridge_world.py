@@ -16,8 +16,10 @@ from acp_bridge.testing.editor import Entry
 from agent_loop.commands.help import HelpCommand
 from agent_loop.commands.registry import CommandRegistry
 from agent_loop.commands.status import StatusCommand
+from agent_loop.commands.title import TitleCommand
 from agent_loop.runtime import VirtualRuntime
 from agent_loop.session.store import SessionStore
+from agent_loop.titles import install_titles
 from bash_exec.fake import FakeBashExecutor, FakeCommand
 from tests.support.agent_world import OPTIONS, World, agent_world
 from tests.support.official import referee, schema_referee
@@ -133,6 +135,9 @@ async def bridge_world(
     high_water: int = 1 << 20,
     shell: Mapping[str, FakeCommand] | None = None,
     store: Callable[[VirtualRuntime], SessionStore] | None = None,
+    quiet_seconds: float = 10.0,
+    fork: bool = False,
+    **limits: float,
 ) -> AsyncIterator[BridgeWorld]:
     """A connection that has been initialised with `capabilities` (unless told not to)."""
 
@@ -147,12 +152,14 @@ async def bridge_world(
 
     policy = EditorPolicy(default_mode=mode, send=ask, prompt_owns=prompt_owns)
     async with (
-        agent_world(*answers, fallback=fallback, policy=policy, store=store) as agents,
+        agent_world(*answers, fallback=fallback, policy=policy, store=store, **limits) as agents,
         wire(on_eof=end, high_water=high_water) as client,
     ):
         commands = CommandRegistry(agents.hooks)
         commands.register(HelpCommand(commands))
         commands.register(StatusCommand())
+        commands.register(TitleCommand())
+        install_titles(agents.hooks)
         executor = FakeBashExecutor(shell or {}, task_group=agents.tasks)
         parts = Parts(
             registry=agents.registry,
@@ -166,9 +173,9 @@ async def bridge_world(
             window=lambda _model: WINDOW,
             secrets=agents.secrets,
         )
-        bridge = Bridge(parts, client.peer, asyncio.get_running_loop().call_later)
+        bridge = Bridge(parts, client.peer, asyncio.get_running_loop().call_later, quiet_seconds=quiet_seconds)
         credential = Credential("TEST_KEY", None, {"TEST_KEY": key} if key else {})
-        connection = Connection(bridge, credential, problem)
+        connection = Connection(bridge, credential, problem, fork=fork)
         client.dispatcher = V1Dispatcher(connection)  # type: ignore[assignment]
         client.before_write = agents.sessions.write_pending
         world = BridgeWorld(agents, client, connection, bridge, policy, executor, str(cwd))

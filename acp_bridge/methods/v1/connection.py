@@ -14,6 +14,7 @@ from acp_bridge.methods.v1.initialize import API_KEY_METHOD, initialize_result, 
 from acp_bridge.rpc.codes import INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND
 from acp_bridge.rpc.errors import RpcError
 from acp_bridge.schema import AdvanceParams, AuthenticateParams, ClientCapabilities
+from agent_loop.session.store import SessionNotFoundError, SessionStoreError
 
 AUTH_REQUIRED = -32000
 RESOURCE_NOT_FOUND = -32002
@@ -37,13 +38,15 @@ class Authority(Protocol):
 class Connection:
     """One client. `problem`: why no session can be opened (broken configuration), None when all is well.
 
-    `advance` moves the virtual clock of a replay by milliseconds; None when the clock is real.
+    `advance` moves the virtual clock of a replay by milliseconds; None when the clock is real. `fork`: the unstable
+    `session/fork` is switched on.
     """
 
     bridge: Bridge
     authority: Authority
     problem: str | None = None
     advance: Callable[[int], None] | None = None
+    fork: bool = False
     initialized: bool = False
 
     def accept(self, params: dict[str, Any]) -> None:
@@ -75,6 +78,19 @@ def not_found(session_id: str) -> RpcError:
     return RpcError(RESOURCE_NOT_FOUND, "Session not found", {"sessionId": session_id, "details": details})
 
 
+def store_failure(error: SessionStoreError, session_id: str) -> RpcError:
+    """−32002 when there is no such session, else −32603 with the reason: clients open a new session on other codes."""
+    if isinstance(error, SessionNotFoundError):
+        data = {"sessionId": session_id, "details": error.message}
+        return RpcError(RESOURCE_NOT_FOUND, "Session not found", data)
+    reason = error.code.removeprefix("SESSION_").lower()
+    return RpcError(
+        INTERNAL_ERROR,
+        error.message[:1].upper() + error.message[1:],
+        {"reason": reason, "details": error.message, "sessionId": session_id},
+    )
+
+
 def auth_required(fix: str) -> RpcError:
     """−32000 `Authentication required: <fix>`."""
     message = f"Authentication required: {fix}"
@@ -86,7 +102,7 @@ async def initialize(connection: Connection, params: dict[str, Any]) -> dict[str
     if problem := version_problem(params):
         raise RpcError(INVALID_PARAMS, f"Invalid params: {problem}")
     connection.accept(params)
-    return initialize_result(connection.authority.key_variable)
+    return initialize_result(connection.authority.key_variable, fork=connection.fork)
 
 
 async def authenticate(connection: Connection, params: AuthenticateParams) -> dict[str, Any]:

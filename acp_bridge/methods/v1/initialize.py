@@ -10,10 +10,11 @@ from acp_bridge import VERSION
 
 PROTOCOL_VERSION = 1
 AGENT_INFO = {"name": "dsh-acp-agent", "title": "DSH coding agent", "version": VERSION}
-AGENT_CAPABILITIES = {
+AGENT_CAPABILITIES: dict[str, Any] = {
     "loadSession": True,
     "promptCapabilities": {"image": False, "audio": False, "embeddedContext": False},
     "mcpCapabilities": {"http": False, "sse": False},
+    "sessionCapabilities": {"list": {}, "resume": {}, "close": {}, "delete": {}},
 }
 API_KEY_METHOD = "api-key"
 
@@ -46,11 +47,18 @@ def auth_methods(key_variable: str | None) -> list[dict[str, str]]:
     ]
 
 
-def initialize_result(key_variable: str | None) -> dict[str, Any]:
-    """`InitializeResponse`; `key_variable` names where the chosen provider's key comes from (None: needs none)."""
+def initialize_result(key_variable: str | None, *, fork: bool) -> dict[str, Any]:
+    """`InitializeResponse`; `key_variable` names where the chosen provider's key comes from (None: needs none).
+
+    `fork`: the unstable `session/fork` is switched on.
+    """
+    sessions = AGENT_CAPABILITIES["sessionCapabilities"]
     return {
         "protocolVersion": PROTOCOL_VERSION,
         "agentInfo": AGENT_INFO,
-        "agentCapabilities": AGENT_CAPABILITIES,
+        "agentCapabilities": {
+            **AGENT_CAPABILITIES,
+            "sessionCapabilities": {**sessions, "fork": {}} if fork else sessions,
+        },
         "authMethods": auth_methods(key_variable),
     }

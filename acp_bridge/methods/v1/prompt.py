@@ -22,6 +22,17 @@ from agent_loop.vocabulary import Block
 async def prompt(connection: Connection, params: PromptParams, call: Call) -> dict[str, Any]:
     """Run a command, or a turn; answers when the turn that claimed the message has ended."""
     live = connection.bridge.present(params.session_id) or await connection.require(params.session_id)
+    with live.answering():
+        return await _handle(connection, live, params, call)
+
+
+def cancel(connection: Connection, params: SessionParams) -> None:
+    """Settles the running prompt and those received before; an unknown session is ignored."""
+    if live := connection.bridge.present(params.session_id):
+        live.agent.cancel("session/cancel")
+
+
+async def _handle(connection: Connection, live: LiveSession, params: PromptParams, call: Call) -> dict[str, Any]:
     try:
         blocks = to_blocks(params.prompt)
     except SchemaProblem as error:
@@ -39,12 +50,6 @@ async def prompt(connection: Connection, params: PromptParams, call: Call) -> di
         ) from error
     call.on_cancel(lambda: live.cancel_prompt(waiting))
     return _answer(await live.settled(waiting), persisted=waiting.persisted)
-
-
-def cancel(connection: Connection, params: SessionParams) -> None:
-    """Settles the running prompt and those received before; an unknown session is ignored."""
-    if live := connection.bridge.present(params.session_id):
-        live.agent.cancel("session/cancel")
 
 
 def _answer(answer: Stopped | Failed, *, persisted: bool) -> dict[str, Any]:
@@ -69,7 +74,11 @@ async def _run_command(
     session = live.agent.session
     command_id = connection.bridge.parts.runtime.new_id()
     session.append("command/run", {"commandId": command_id, "line": line})
-    result = await command.run(CommandContext(_facts(connection, live), given.blocks), given.argument)
+
+    def rename(title: str) -> None:
+        session.append("session/title", {"title": title, "by": "user"})
+
+    result = await command.run(CommandContext(_facts(connection, live), rename, given.blocks), given.argument)
     session.append("command/done", {"commandId": command_id, "ok": result.ok, "text": result.text})
     return _answer(Stopped("end_turn"), persisted=await session.flush())
 
@@ -85,6 +94,7 @@ def _facts(connection: Connection, live: LiveSession) -> AgentFacts:
         mode=parts.policy.mode(live.id),
         status=agent.status,
         turns=agent.session.last_turn,
+        title=agent.session.title,
         usage=agent.session.last_usage,
         background=tuple(BackgroundFact(task.id, task.command) for task in running),
     )

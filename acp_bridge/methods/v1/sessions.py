@@ -1,20 +1,23 @@
-"""`session/new`, `session/load`, `session/set_mode` (acp.md §2).
+"""`session/new`, `load`, `resume`, `fork`, `close`, `delete` and `set_mode` (acp.md §2).
 
 May not know: prompts. Invariant: no entry of `mcpServers` ever fails a session; `session/new`'s response precedes every
-update of its session, `session/load`'s follows its whole replay.
+update of its session, `session/load`'s follows its whole replay, `session/close`'s follows everything.
 """
 
 import os
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Any, cast
 
+from acp_bridge.first_session import OpenedSession
 from acp_bridge.live_session import LiveSession
-from acp_bridge.methods.v1.connection import RESOURCE_NOT_FOUND, Connection
-from acp_bridge.permission.policy import MODES
+from acp_bridge.methods.v1.connection import Connection, not_found, store_failure
+from acp_bridge.permission.modes import MODES, mode_state
 from acp_bridge.rpc.call import Call
-from acp_bridge.rpc.codes import INTERNAL_ERROR, INVALID_PARAMS
+from acp_bridge.rpc.codes import INVALID_PARAMS, METHOD_NOT_FOUND
 from acp_bridge.rpc.errors import RpcError
-from acp_bridge.schema import LoadSessionParams, NewSessionParams, SetModeParams
-from agent_loop.session.store import SessionNotFoundError, SessionStoreError
+from acp_bridge.schema import LoadSessionParams, NewSessionParams, SessionParams, SetModeParams, parse
+from agent_loop.session.store import SessionStoreError
 
 
 async def new(connection: Connection, params: NewSessionParams, call: Call) -> dict[str, Any]:
@@ -22,32 +25,63 @@ async def new(connection: Connection, params: NewSessionParams, call: Call) -> d
     connection.require_settings()
     _check_directory(params.cwd)
     live = connection.bridge.new(params.cwd)
+    return {"sessionId": live.id, **_opened(connection, live, params, call)}
+
+
+def adopt(connection: Connection, opened: OpenedSession) -> None:
+    """Make the session whose `session/new` the light path has answered."""
+    params = parse(NewSessionParams, opened.params)
+    live = connection.bridge.new(params.cwd, session_id=opened.session_id)
     live.unused_servers = _server_names(params.mcp_servers)
-    call.after_response(lambda: _advertise(connection, live))
-    return {"sessionId": live.id, "modes": _modes(connection, live.id)}
+    _advertise(connection, live)
 
 
 async def load(connection: Connection, params: LoadSessionParams, call: Call) -> dict[str, Any]:
     """The stored session, shown whole before the response; a live one is shown again and goes on."""
+    live = await _open(connection, params)
+    with live.answering():
+        with _failures(params.session_id):
+            await live.replay()
+        return _opened(connection, live, params, call)
+
+
+async def resume(connection: Connection, params: LoadSessionParams, call: Call) -> dict[str, Any]:
+    """The stored session, of which nothing is shown; a live one goes on."""
+    live = await _open(connection, params)
+    with live.answering():
+        return _opened(connection, live, params, call)
+
+
+async def fork(connection: Connection, params: LoadSessionParams, call: Call) -> dict[str, Any]:
+    """A new session in `cwd` that begins with the ended turns of another; nothing is shown, the other is not touched.
+
+    Unstable: there only when switched on (setting `unstable.fork`).
+    """
+    if not connection.fork:
+        raise RpcError(METHOD_NOT_FOUND, "Method not found: session/fork (set unstable.fork to switch it on)")
     connection.require_settings()
-    if not os.path.isabs(params.cwd):
-        raise _bad_cwd(params.cwd, "is not an absolute path")
-    try:
-        live = await connection.bridge.load(params.session_id, params.cwd)
-    except SessionNotFoundError as error:
-        raise RpcError(
-            RESOURCE_NOT_FOUND, "Session not found", {"sessionId": params.session_id, "details": error.message}
-        ) from error
-    except SessionStoreError as error:
-        reason = error.code.removeprefix("SESSION_").lower()
-        raise RpcError(
-            INTERNAL_ERROR,
-            f"Session cannot be opened: {error.message}",
-            {"reason": reason, "details": error.message, "sessionId": params.session_id},
-        ) from error
-    live.unused_servers = _server_names(params.mcp_servers)
-    call.after_response(lambda: _advertise(connection, live))
-    return {"modes": _modes(connection, live.id)}
+    _check_directory(params.cwd)
+    call.on_cancel(_finish)
+    with _failures(params.session_id):
+        live = await connection.bridge.fork(params.session_id, params.cwd)
+    return {"sessionId": live.id, **_opened(connection, live, params, call)}
+
+
+async def close(connection: Connection, params: SessionParams, call: Call) -> dict[str, Any]:
+    """End a live session: its prompts answer `cancelled` first. It stays stored. Raises −32002 when it is not live."""
+    call.on_cancel(_finish)
+    if not await connection.bridge.close(params.session_id):
+        raise not_found(params.session_id)
+    return {}
+
+
+async def delete(connection: Connection, params: SessionParams, call: Call) -> dict[str, Any]:
+    """Remove a session for good, live or stored; one that does not exist is removed already."""
+    connection.require_settings()
+    call.on_cancel(_finish)
+    with _failures(params.session_id):
+        await connection.bridge.delete(params.session_id)
+    return {}
 
 
 async def set_mode(connection: Connection, params: SetModeParams, _call: Call) -> dict[str, Any]:
@@ -63,8 +97,30 @@ async def set_mode(connection: Connection, params: SetModeParams, _call: Call) -
     return {}
 
 
-def _modes(connection: Connection, session_id: str) -> dict[str, Any]:
-    return {"currentModeId": connection.bridge.parts.policy.mode(session_id), "availableModes": list(MODES)}
+async def _open(connection: Connection, params: LoadSessionParams) -> LiveSession:
+    connection.require_settings()
+    if not os.path.isabs(params.cwd):
+        raise _bad_cwd(params.cwd, "is not an absolute path")
+    with _failures(params.session_id):
+        return await connection.bridge.open(params.session_id, params.cwd)
+
+
+def _opened(connection: Connection, live: LiveSession, params: NewSessionParams, call: Call) -> dict[str, Any]:
+    live.unused_servers = _server_names(params.mcp_servers)
+    call.after_response(lambda: _advertise(connection, live))
+    return {"modes": mode_state(connection.bridge.parts.policy.mode(live.id))}
+
+
+@contextmanager
+def _failures(session_id: str) -> Generator[None]:
+    try:
+        yield
+    except SessionStoreError as error:
+        raise store_failure(error, session_id) from error
+
+
+def _finish() -> None:
+    """A `$/cancel_request` comes too late: half a session is of no use to anybody."""
 
 
 def _advertise(connection: Connection, live: LiveSession) -> None:

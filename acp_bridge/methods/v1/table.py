@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from acp_bridge.methods.v1 import connection as connecting
+from acp_bridge.methods.v1 import listing, sessions
 from acp_bridge.methods.v1 import prompt as prompting
-from acp_bridge.methods.v1 import sessions
 from acp_bridge.methods.v1.connection import Connection
 from acp_bridge.rpc.call import Call
 from acp_bridge.rpc.codes import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND
@@ -19,6 +19,7 @@ from acp_bridge.schema import (
     AdvanceParams,
     AuthenticateParams,
     Incoming,
+    ListSessionsParams,
     LoadSessionParams,
     NewSessionParams,
     PromptParams,
@@ -45,6 +46,11 @@ METHODS: dict[str, Method] = {
     ),
     "session/new": Method(NewSessionParams, sessions.new),
     "session/load": Method(LoadSessionParams, sessions.load),
+    "session/resume": Method(LoadSessionParams, sessions.resume),
+    "session/fork": Method(LoadSessionParams, sessions.fork),
+    "session/list": Method(ListSessionsParams, listing.list_sessions),
+    "session/close": Method(SessionParams, sessions.close),
+    "session/delete": Method(SessionParams, sessions.delete),
     "session/set_mode": Method(SetModeParams, sessions.set_mode),
     "session/prompt": Method(PromptParams, prompting.prompt),
     connecting.ADVANCE_CLOCK: Method(

@@ -4,17 +4,20 @@ May not know: where the events come from. Invariant: pure; it feeds the same ren
 chunks of one message; what it shows equals what was shown, up to that joining.
 """
 
+from collections.abc import Container
 from typing import Any
 
 from acp_bridge.translate.v1.cards import Update, cut
 from acp_bridge.translate.v1.updates import UpdateRenderer
-from agent_loop.session.events import KnownEvent, SessionEvent
+from agent_loop.session.events import NESTED_TYPES, KnownEvent, SessionEvent
 from agent_loop.vocabulary import Block
 
 JOINED_LIMIT = 32 * 1024
 """Characters of one joined chunk frame."""
 OUTPUT_LIMIT = 32 * 1024
-"""Characters of one call's output on load; more is summarised as head, note, tail."""
+"""Characters of a call's output that are shown whole on load; of more only a summary: head, note, tail."""
+SUMMARY = 4 * 1024
+"""Characters that a summary keeps: a thousand calls with long output stay below 8 MiB of frames."""
 
 _JOINED = frozenset({"agent_message_chunk", "agent_thought_chunk"})
 
@@ -22,80 +25,77 @@ _JOINED = frozenset({"agent_message_chunk", "agent_thought_chunk"})
 class Replay:
     """Feed every event in order; take what comes out; `finish` at the end.
 
-    The updates of a turn are held until its end: a refused turn is not replayed.
+    `refused`: the numbers of the turns that the model refused; of those only what is not part of the conversation is
+    shown (titles, modes, commands). Memory: one joined chunk, whatever the length of a turn.
     """
 
-    def __init__(self, renderer: UpdateRenderer) -> None:
+    def __init__(self, renderer: UpdateRenderer, refused: Container[int] = ()) -> None:
         self._renderer = renderer
-        self._held: list[Update] = []
-        self._texts: list[str] = []  # of the last held update, while it can still grow
+        self._refused = refused
+        self._skipping = False
+        self._growing: Update | None = None  # the last chunk, while it can still grow, with its texts
+        self._texts: list[str] = []
         self._size = 0
-        self._in_turn = False
 
     def feed(self, event: SessionEvent) -> list[Update]:
         """The updates that are ready after `event`."""
-        for update in self._renderer.render(_summarised(event)):
-            self._hold(update)
         if event.type == "turn/start":
-            # what stood before the turn is settled, whatever becomes of it
-            ready, self._in_turn = self._take(), True
-            return ready
-        if event.type == "turn/end":
-            self._in_turn = False
-            if event.data["reason"]["kind"] == "refusal":
-                self._held, self._texts = [], []
-            return self._take()
-        return [] if self._in_turn else self._take()
+            self._skipping = event.data["turn"] in self._refused
+        if self._skipping and event.type in NESTED_TYPES:
+            return []
+        ready: list[Update] = []
+        for update in self._renderer.render(_summarised(event)):
+            self._add(update, ready)
+        return ready
 
     def finish(self) -> list[Update]:
-        """What is still held (a turn that goes on), and the usage."""
-        return [*self._take(), *self._renderer.usage()]
+        """What can grow no more, and the usage."""
+        return [*self._settled(), *self._renderer.usage()]
 
-    def _take(self) -> list[Update]:
-        self._settle()
-        held, self._held = self._held, []
-        return held
+    def _add(self, update: Update, ready: list[Update]) -> None:
+        if update["sessionUpdate"] not in _JOINED:
+            ready += [*self._settled(), update]
+            return
+        text: str = update["content"]["text"]
+        if self._grows(update) and self._size + len(text) <= JOINED_LIMIT:
+            self._texts.append(text)
+            self._size += len(text)
+            return
+        ready += self._settled()
+        self._growing, self._texts, self._size = update, [text], len(text)
 
-    def _hold(self, update: Update) -> None:
-        joinable = update["sessionUpdate"] in _JOINED
-        text: str = update["content"]["text"] if joinable else ""
-        if self._texts:
-            last = self._held[-1]
-            same = joinable and (last["sessionUpdate"], last["messageId"]) == (
-                update["sessionUpdate"],
-                update["messageId"],
-            )
-            if same and self._size + len(text) <= JOINED_LIMIT:
-                self._texts.append(text)
-                self._size += len(text)
-                return
-        self._settle()
-        self._held.append(update)
-        if joinable:
-            self._texts, self._size = [text], len(text)
+    def _grows(self, update: Update) -> bool:
+        last = self._growing
+        return last is not None and (last["sessionUpdate"], last["messageId"]) == (
+            update["sessionUpdate"],
+            update["messageId"],
+        )
 
-    def _settle(self) -> None:
-        if len(self._texts) > 1:
-            self._held[-1] = {**self._held[-1], "content": {"type": "text", "text": "".join(self._texts)}}
-        self._texts = []
+    def _settled(self) -> list[Update]:
+        last, self._growing = self._growing, None
+        return [] if last is None else [{**last, "content": {"type": "text", "text": "".join(self._texts)}}]
 
 
 def _summarised(event: SessionEvent) -> SessionEvent:
     if not isinstance(event, KnownEvent) or event.type != "tool/result":
         return event
     data = event.data
+    meta: dict[str, Any] = data.get("meta") or {}
+    output: object = meta.get("output")
+    texts = (output, *(block.get("text") for block in data["content"]))
+    if all(len(text) <= OUTPUT_LIMIT for text in texts if isinstance(text, str)):
+        return event
     shortened: dict[str, Any] = {**data, "content": [_short(block) for block in data["content"]]}
-    meta: dict[str, Any] | None = data.get("meta")
-    if meta and isinstance(meta.get("output"), str):
-        shortened["meta"] = {**meta, "output": _short_output(meta["output"], meta.get("outputDropped", 0))}
+    if isinstance(output, str):
+        shortened["meta"] = {**meta, "output": _short_output(output, meta.get("outputDropped", 0))}
     return KnownEvent(event.type, event.seq, event.time, shortened)
 
 
 def _short_output(output: str, dropped: int) -> str:
     """Stored terminal output as head, note, tail; the note counts what was not stored, too."""
-    if len(output) <= OUTPUT_LIMIT:
+    if len(output) <= SUMMARY:
         return output
-    half = OUTPUT_LIMIT // 2
+    half = SUMMARY // 2
     head, note, tail = output.partition(_gap(dropped))
     if not note:
         head, tail = output[:-half], output[-half:]
@@ -110,4 +110,4 @@ def _gap(count: int) -> str:
 
 def _short(block: Block) -> Block:
     text: object = block.get("text")
-    return {**block, "text": cut(text, OUTPUT_LIMIT)} if isinstance(text, str) else block
+    return {**block, "text": cut(text, SUMMARY)} if isinstance(text, str) else block

@@ -5,16 +5,16 @@ message, and is kept nowhere; an abort ends the stream at once and closes its co
 """
 
 from collections.abc import AsyncGenerator, Callable
-from contextlib import suppress
-from functools import partial
 
 import anyio
+import anyio.to_thread
 from pydantic_core import from_json, to_json
 
 from agent_loop.errors import LlmError
 from agent_loop.llm.interruptible import Interruptible
 from agent_loop.llm.openai_compat.failures import http_failure, plain_answer
 from agent_loop.llm.openai_compat.models import ProviderProfile
+from agent_loop.llm.openai_compat.read_ahead import ReadAhead
 from agent_loop.llm.openai_compat.seam import HttpResponse, HttpTransport
 from agent_loop.llm.openai_compat.serialize import request_body
 from agent_loop.llm.openai_compat.sse import SseEvent, SseParser
@@ -50,6 +50,7 @@ class OpenAICompatAdapter(LlmAdapter):
         self._runtime = runtime
         self._idle_timeout = idle_timeout
         self._transport = transport
+        self._making = anyio.Lock()
 
     async def stream(self, request: LlmRequest) -> AsyncGenerator[StreamChunk]:
         """One answer; see `LlmAdapter.stream`. Errors carry the codes of contract §5."""
@@ -58,16 +59,19 @@ class OpenAICompatAdapter(LlmAdapter):
             with Interruptible(request.signal, seconds=self._idle_timeout) as call:
                 call.check()
                 response = await self._post(request, key, call)
+                body: ReadAhead | None = None
                 try:
                     await self._check_head(response, call)
+                    body = ReadAhead(response)
                     parser = SseParser()
                     translator = StreamTranslator(self._provider.name)
                     while True:
-                        data = await call.wait(response.read)
+                        data = await body.next(call)
                         for event, payload in parser.feed(data) if data else _last_events(parser):
                             chunks = translator.feed(event, payload)
                             if translator.done:
-                                await self._read_rest(response)
+                                # so that the connection can serve the next step; not at any price
+                                await body.ended(seconds=_REST_SECONDS)
                             for chunk in chunks:
                                 call.check()
                                 yield chunk
@@ -77,6 +81,8 @@ class OpenAICompatAdapter(LlmAdapter):
                             raise LlmError(f"{self._provider.name} ended its stream in mid-answer", "STREAM_CLOSED")
                 finally:
                     with anyio.move_on_after(_CLOSE_SECONDS, shield=True):
+                        if body is not None:
+                            await body.aclose()
                         await response.aclose()
         except TimeoutError:
             raise LlmError(f"{self._provider.name} sent nothing for {self._idle_timeout:g} s", "TIMEOUT") from None
@@ -98,7 +104,12 @@ class OpenAICompatAdapter(LlmAdapter):
         headers = self._headers(key)
         body = to_json(request_body(request, profile))
         url = self._provider.base_url.rstrip("/") + "/chat/completions"
-        return await call.wait(partial(self._connections().post, url, headers=headers, body=body))
+
+        async def post() -> HttpResponse:
+            transport = await self._connections()
+            return await transport.post(url, headers=headers, body=body)
+
+        return await call.wait(post)
 
     def _headers(self, key: str) -> dict[str, str]:
         headers = {
@@ -121,14 +132,12 @@ class OpenAICompatAdapter(LlmAdapter):
             )
         return headers
 
-    def _connections(self) -> HttpTransport:
-        if self._transport is None:
-            from agent_loop.llm.openai_compat.http import (  # noqa: PLC0415 - loaded by the first request, not at start
-                HttpxTransport,
-            )
-
-            self._transport = HttpxTransport(self._provider.base_url)
-        return self._transport
+    async def _connections(self) -> HttpTransport:
+        # the client library and the trust store take long to load: by the first request, and beside the event loop
+        async with self._making:
+            if self._transport is None:
+                self._transport = await anyio.to_thread.run_sync(_load_transport, self._provider.base_url)
+            return self._transport
 
     async def _check_head(self, response: HttpResponse, call: Interruptible) -> None:
         """Raise for what is no stream: a refusal, or a plain JSON answer."""
@@ -154,11 +163,11 @@ class OpenAICompatAdapter(LlmAdapter):
             body += data
         return body
 
-    async def _read_rest(self, response: HttpResponse) -> None:
-        """Read to the end of the body, so that the connection can serve the next step; not at any price."""
-        with anyio.move_on_after(_REST_SECONDS), suppress(LlmError):
-            while await response.read():
-                pass
+
+def _load_transport(base_url: str) -> HttpTransport:
+    from agent_loop.llm.openai_compat.http import HttpxTransport  # noqa: PLC0415 - not at start, and not on the loop
+
+    return HttpxTransport(base_url)
 
 
 def _last_events(parser: SseParser) -> list[SseEvent]:

@@ -10,7 +10,7 @@ from tests.support.agent_process import agent, agent_home, selected
 from tests.support.bash_calls import bash_call, done
 
 LIVE_LIMIT = 256 * 1024
-ON_LOAD = 32 * 1024
+ON_LOAD = 4 * 1024
 NOTHING = "(no output)\n"
 UNTIL_GO = "until [ -e go ]; do sleep 0.05; done"
 

@@ -6,13 +6,19 @@ import anyio
 import pytest
 
 from acp_bridge.testing.model_server import model_server
+from agent_loop.session.codec import decode_header
+from agent_loop.session.layout import log_path
 from tests.support.agent_process import agent, agent_home, update_in
 from tests.support.bash_calls import bash_call, done
+from tests.support.crash_facts import assert_repaired
+from tests.support.log_folder import log_folder
 from tests.support.processes import all_ended
 
 # a killed process reports no coverage, so none is asked for: these turns are about timing
 UNMEASURED = {"COVERAGE_PROCESS_CONFIG": "", "COVERAGE_PROCESS_START": ""}
+# one in each part of the turn; a long run adds many anywhere
 MOMENTS = 24
+MANY = [pytest.param(moment, marks=pytest.mark.long) for moment in range(MOMENTS, 200)]
 BEFORE = [f"before {number}, " for number in range(20)]
 AFTER = [f"after {number}, " for number in range(20)]
 CALL = bash_call("for n in 1 2 3 4 5; do echo line $n; sleep 0.02; done; echo to-stderr >&2", call_id="the-call")
@@ -66,7 +72,22 @@ async def count_events(editor, wanted):
         await editor.until(is_event, since=seen)
 
 
-@pytest.mark.parametrize("moment", range(MOMENTS))
+def frames_until_the_kill(moment):
+    part = FRAMES / MOMENTS
+    if moment < MOMENTS:
+        return random.Random(moment).randint(int(moment * part) + 1, int((moment + 1) * part))
+    return random.Random(moment).randint(1, FRAMES)
+
+
+async def assert_loaded_once_and_for_all(log):
+    """What a load has made of a log is whole, and no later load changes a byte of it."""
+    with log_folder(decode_header(log.splitlines()[0])) as folder:
+        folder.path.write_bytes(log)
+        assert_repaired(await folder.load())
+        assert folder.path.read_bytes() == log
+
+
+@pytest.mark.parametrize("moment", [*range(MOMENTS), *MANY])
 async def test_everything_that_was_seen_is_loaded_and_the_next_prompt_works(tmp_path, moment):
     async with model_server(answers) as server:
         home = agent_home(tmp_path, base_url=server.base_url, DSH_PERMISSION_MODE="full", **UNMEASURED)
@@ -75,18 +96,17 @@ async def test_everything_that_was_seen_is_loaded_and_the_next_prompt_works(tmp_
             session = await victim.new_session()
             await victim.update("available_commands_update")
             await victim.send_prompt(session)
-            # spread over the whole turn: one moment in each of its parts
-            part = FRAMES / MOMENTS
-            await count_events(victim, random.Random(moment).randint(int(moment * part) + 1, int((moment + 1) * part)))
+            await count_events(victim, frames_until_the_kill(moment))
             await victim.kill()
         async with agent(home) as editor:
             await editor.initialize(terminal=True)
             await editor.load(session)
             loaded = editor.updates()
-            closed = home.events(session, "turn/end")
+            log = log_path(home.sessions, session, home.cwd).read_bytes()
+            assert home.events(session, "turn/end") == [{"turn": 1, "reason": {"kind": "interrupted"}}]
             assert await editor.prompt(session, "again") == "end_turn"
             assert editor.text().endswith("still here")
-    assert closed == [{"turn": 1, "reason": {"kind": "interrupted"}}]
+    await assert_loaded_once_and_for_all(log)
     now = texts(loaded)
     for message, text in texts(victim.updates()).items():
         assert now[message].startswith(text)

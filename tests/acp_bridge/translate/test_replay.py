@@ -1,15 +1,16 @@
 """The transcript on load: joined, bounded, without refused turns."""
 
 from acp_bridge.schema import ClientCapabilities
-from acp_bridge.translate.v1.replay import JOINED_LIMIT, OUTPUT_LIMIT, Replay
+from acp_bridge.translate.v1.replay import JOINED_LIMIT, OUTPUT_LIMIT, SUMMARY, Replay
 from acp_bridge.translate.v1.updates import UpdateRenderer
 from agent_loop.session.events import make_event
 from agent_loop.tools.bash import BashTool
 from bash_exec.fake import FakeBashExecutor
 
 
-def replay(*events, window=None):
-    shown = Replay(UpdateRenderer(lambda _n: None, ClientCapabilities(), cwd="/p", window=lambda: window, live=False))
+def replay(*events, window=None, refused=()):
+    renderer = UpdateRenderer(lambda _n: None, ClientCapabilities(), cwd="/p", window=lambda: window, live=False)
+    shown = Replay(renderer, refused)
     updates = []
     for seq, (kind, data) in enumerate(events):
         updates += shown.feed(make_event(kind, seq, 0, data))
@@ -24,6 +25,11 @@ def turn(*events, number=1, end="completed"):
 def delta(text, step=1, kind="text"):
     chunk = {"type": f"{kind}-delta", "index": 0, "text": text}
     return ("assistant/chunk", {"turn": 1, "step": step, "chunk": chunk})
+
+
+def chunks(text, *, count):
+    kind, data = delta(text)
+    return [(kind, seq, 0, data) for seq in range(count)]
 
 
 def texts(updates):
@@ -44,8 +50,21 @@ def test_a_joined_frame_stays_below_its_limit():
 
 
 def test_a_refused_turn_is_not_shown():
-    refused = turn(delta("no"), end="refusal")
-    assert texts(replay(*turn(delta("a")), *refused, *turn(delta("b")))) == ["a", "b"]
+    refused = turn(delta("no"), number=2, end="refusal")
+    assert texts(replay(*turn(delta("a")), *refused, *turn(delta("b", step=2), number=3), refused={2})) == ["a", "b"]
+
+
+def test_what_is_no_conversation_survives_a_refused_turn():
+    inside = [delta("no"), ("mode/change", {"modeId": "full"}), ("session/title", {"title": "T", "by": "prompt"})]
+    updates = replay(*turn(*inside, end="refusal"), refused={1})
+    assert [update["sessionUpdate"] for update in updates] == ["current_mode_update", "session_info_update"]
+
+
+def test_of_a_long_turn_only_one_frame_waits():
+    shown = Replay(UpdateRenderer(lambda _n: None, ClientCapabilities(), cwd="/p", window=lambda: None, live=False))
+    ready = [len(shown.feed(make_event(*pair))) for pair in chunks("x" * JOINED_LIMIT, count=5)]
+    assert ready == [0, 1, 1, 1, 1]
+    assert len(shown.finish()) == 1
 
 
 def test_a_turn_that_still_runs_is_shown_so_far():
@@ -53,7 +72,7 @@ def test_a_turn_that_still_runs_is_shown_so_far():
 
 
 def test_long_tool_output_is_summarised():
-    output = "y" * (OUTPUT_LIMIT * 2)
+    output = "y" * (OUTPUT_LIMIT + 1)
     result = {
         "turn": 1,
         "step": 1,
@@ -63,8 +82,21 @@ def test_long_tool_output_is_summarised():
         "meta": {"output": output, "exitCode": 0},
     }
     (card,) = replay(*turn(("tool/result", result)))
-    assert len(card["content"][0]["content"]["text"]) < OUTPUT_LIMIT + 100
+    assert len(card["content"][0]["content"]["text"]) < SUMMARY + 100
     assert card["rawOutput"] == {"exitCode": 0}
+
+
+def test_tool_output_up_to_the_limit_is_shown_whole():
+    result = {
+        "turn": 1,
+        "step": 1,
+        "callId": "c",
+        "content": [{"type": "text", "text": "y" * OUTPUT_LIMIT}],
+        "isError": False,
+        "meta": {"exitCode": 0},
+    }
+    (card,) = replay(*turn(("tool/result", result)))
+    assert card["content"][0]["content"]["text"] == "y" * OUTPUT_LIMIT
 
 
 def test_usage_is_one_frame_at_the_end():
@@ -91,9 +123,27 @@ def shown_output(output, **meta):
 
 
 def test_the_note_in_shortened_terminal_output_counts_everything_that_is_missing():
-    half = OUTPUT_LIMIT // 2
+    half = SUMMARY // 2
     assert shown_output("x" * OUTPUT_LIMIT) == "x" * OUTPUT_LIMIT
-    whole = shown_output("a" * half + "b" * 100 + "c" * half)
-    assert whole == "a" * half + "\x1b[0m\n[100 bytes not shown]\n" + "c" * half
-    stored = "a" * (half + 10) + "\x1b[0m\n[70 bytes not shown]\n" + "c" * (half + 20)
-    assert shown_output(stored, outputDropped=70) == "a" * half + "\x1b[0m\n[100 bytes not shown]\n" + "c" * half
+    whole = shown_output("a" * half + "b" * OUTPUT_LIMIT + "c" * half)
+    assert whole == "a" * half + f"\x1b[0m\n[{OUTPUT_LIMIT} bytes not shown]\n" + "c" * half
+    stored = "a" * (half + OUTPUT_LIMIT) + "\x1b[0m\n[70 bytes not shown]\n" + "c" * (half + 20)
+    shown = shown_output(stored, outputDropped=70)
+    assert shown == "a" * half + f"\x1b[0m\n[{OUTPUT_LIMIT + 90} bytes not shown]\n" + "c" * half
+
+
+def test_one_long_text_of_a_call_makes_a_summary_of_the_whole_call():
+    result = {
+        "turn": 1,
+        "step": 1,
+        "callId": "c",
+        "content": [{"type": "text", "text": "z" * OUTPUT_LIMIT}],
+        "isError": False,
+        "meta": {"output": "z" * (OUTPUT_LIMIT + 1), "exitCode": 0},
+    }
+    (card,) = replay(*turn(("tool/result", result)))
+    assert len(card["content"][0]["content"]["text"]) < SUMMARY + 100
+    result["meta"]["output"] = "short"
+    result["content"][0]["text"] += "z"
+    (card,) = replay(*turn(("tool/result", result)))
+    assert len(card["content"][0]["content"]["text"]) < SUMMARY + 100

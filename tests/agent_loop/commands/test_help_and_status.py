@@ -29,7 +29,7 @@ class NoteCommand(Command):
 
 
 async def status_of(**changes):
-    result = await StatusCommand().run(CommandContext(dataclasses.replace(FACTS, **changes)), "")
+    result = await StatusCommand().run(CommandContext(dataclasses.replace(FACTS, **changes), print), "")
     assert result.ok
     return result.text
 
@@ -40,7 +40,7 @@ async def test_help_lists_what_is_advertised_when_it_runs():
     registry.register(command)
     registry.register(StatusCommand())
     registry.register(NoteCommand())
-    result = await command.run(CommandContext(FACTS), "")
+    result = await command.run(CommandContext(FACTS, print), "")
     assert result == CommandResult(
         ok=True,
         text=(

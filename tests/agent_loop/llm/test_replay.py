@@ -68,7 +68,7 @@ class Play:
         return self.world.live.create(session_id=session_id, cwd=cwd)
 
     async def ask(self, session: Session, turn: int, step: int, **fields: Any) -> list[dict[str, Any]]:
-        request = llm_request(session_id=session.id, turn=turn, step=step, messages=session.messages(), **fields)
+        request = llm_request(session_id=session.id, turn=turn, step=step, messages=await session.messages(), **fields)
         return [dict(chunk) async for chunk in self.service.stream(request)]
 
 
@@ -313,8 +313,10 @@ async def test_a_log_without_events_needs_no_warning(tmp_path):
         assert play.replay.warning is None
 
 
-def request_header(session: Session, turn: int, step: int, scrub: Scrub, **fields: Any) -> tuple[str, dict[str, Any]]:
-    request = llm_request(session_id=session.id, turn=turn, step=step, messages=session.messages(), **fields)
+async def request_header(
+    session: Session, turn: int, step: int, scrub: Scrub, **fields: Any
+) -> tuple[str, dict[str, Any]]:
+    request = llm_request(session_id=session.id, turn=turn, step=step, messages=await session.messages(), **fields)
     parts = {"system": request.system, "tools": request.tools, "parameters": {}}
     return "request/header", {
         "turn": turn,
@@ -332,11 +334,11 @@ async def record(path: Path, *, text: str = "in /rec", system: str = "be good", 
         session = world.live.create(session_id="rec", cwd=cwd)
         scrub = Scrub(cwd=cwd, session_id="rec")
         log(session, start(1, 1, text))
-        log(session, [request_header(session, 1, 1, scrub, system=system)])
+        log(session, [await request_header(session, 1, 1, scrub, system=system)])
         log(session, chunks(1, 1, "a"))
         log(session, [("assistant/message", {"turn": 1, "step": 1, "content": [{"type": "text", "text": "a"}]})])
         log(session, [("step/end", {"turn": 1, "step": 1}), *start(1, 2)])
-        log(session, [request_header(session, 1, 2, scrub, system=system)])
+        log(session, [await request_header(session, 1, 2, scrub, system=system)])
         log(session, [*chunks(1, 2, "b"), *end(1, 2)])
         events = [(event.type, event.data) async for event in session.events()]
         header = session.header.to_json()
@@ -349,11 +351,11 @@ async def live_turn(
     session = play.session("live")
     scrub = Scrub(cwd="/live", session_id="live", spill_root="/spill")
     log(session, start(1, 1, text))
-    log(session, [request_header(session, 1, 1, scrub, system=system, **fields)])
+    log(session, [await request_header(session, 1, 1, scrub, system=system, **fields)])
     await play.ask(session, 1, 1, system=system, **fields)
     log(session, [("assistant/message", {"turn": 1, "step": 1, "content": [{"type": "text", "text": answer}]})])
     log(session, [("step/end", {"turn": 1, "step": 1}), *start(1, 2)])
-    log(session, [request_header(session, 1, 2, scrub, system=system, **fields)])
+    log(session, [await request_header(session, 1, 2, scrub, system=system, **fields)])
     assert await play.ask(session, 1, 2, system=system, **fields) == said("b")
     return session
 

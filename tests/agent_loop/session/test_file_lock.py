@@ -44,6 +44,17 @@ def test_a_lock_holds_the_pid_of_its_process_and_is_private(tmp_path):
     assert path.exists()
 
 
+def test_a_lock_whose_file_was_removed_lies_nowhere(tmp_path):
+    path = tmp_path / "s.lock"
+    lock = FileLock.take(path)
+    assert lock.lies_at(path)
+    path.unlink()
+    assert not lock.lies_at(path)
+    FileLock.take(path).release()
+    assert not lock.lies_at(path), "this is another file of that name"
+    lock.release()
+
+
 def test_a_held_lock_names_its_holder(tmp_path):
     with other_process_holding(tmp_path / "s.lock"):
         with pytest.raises(LockHeldError) as caught:

@@ -1,6 +1,8 @@
 """Writing a log on a disk that fails (contract session-log.md §9)."""
 
+import os
 import resource
+import shutil
 import threading
 from contextlib import contextmanager
 
@@ -9,12 +11,13 @@ import pytest
 
 from agent_loop.session.codec import encode_event, encode_header
 from agent_loop.session.events import SessionHeader
-from agent_loop.session.file_lock import FileLock
-from agent_loop.session.journal import FileOperations, JsonlJournal
+from agent_loop.session.file_lock import FileLock, LockHeldError
+from agent_loop.session.journal import TRIED_EACH_TICK, JsonlJournal
 from agent_loop.session.layout import lock_path
+from agent_loop.session.log_file import FileOperations
 from agent_loop.session.store import PersistenceError
 from tests.support.failing_files import DISK_FULL, IO_ERROR, FailingFiles
-from tests.support.session_turns import events_of, text_turn
+from tests.support.session_turns import delta, events_of, text_turn
 
 HEADER = SessionHeader("s", 5)
 EVENTS = events_of([*text_turn(1), *text_turn(2)])
@@ -192,6 +195,188 @@ async def test_a_cancelled_flush_lets_the_next_one_through(journal, files):
         await journal.flush()
         assert files.syncs == synced + 1
         await journal.close()
+
+
+async def test_what_is_asked_of_one_log_is_done_in_order_and_a_failure_stays_that_of_one(journal, files, path):
+    feed(journal, EVENTS[:1])
+    await journal.flush()
+    ended = []
+
+    async def flush():
+        try:
+            await journal.flush()
+        except PersistenceError:
+            ended.append("failed")
+        else:
+            ended.append("flushed")
+
+    async def close():
+        await journal.close()
+        ended.append("closed")
+
+    feed(journal, EVENTS[1:])
+    files.hang, files.hanging_error = threading.Event(), IO_ERROR
+    hanging = files.hang
+    with anyio.fail_after(20):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(flush)
+            while files.syncs < 2:
+                await anyio.lowlevel.checkpoint()
+            tasks.start_soon(flush)
+            tasks.start_soon(close)
+            await anyio.wait_all_tasks_blocked()
+            assert ended == []
+            files.hang = None
+            hanging.set()
+    assert ended == ["failed", "flushed", "closed"]
+    assert path.read_bytes() == HEAD + b"".join(LINES)
+
+
+async def test_a_disk_that_stays_full_is_tried_again_a_bounded_number_of_times(journal, files, path):
+    feed(journal, EVENTS[:1])
+    journal.write_pending()
+    files.write_error = DISK_FULL
+    before = files.writes
+    chunks = 2000
+    many = events_of([*text_turn(1)[:3], *[delta(1, 1, "x")] * chunks])[1:]
+    for event in many:
+        journal.append(event)
+        with pytest.raises(PersistenceError, match="No space left"):
+            journal.write_pending()
+    tries = files.writes - before
+    assert TRIED_EACH_TICK < tries < 2 * TRIED_EACH_TICK
+    with pytest.raises(PersistenceError):
+        await journal.flush()
+    assert files.writes - before == tries + 1, "a flush always tries"
+    files.write_error = None
+    await journal.flush()
+    assert path.read_bytes() == HEAD + LINES[0] + b"".join(map(encode_event, many))
+    # and from now on each tick writes again
+    feed(journal, EVENTS[:1])
+    journal.write_pending()
+    assert path.read_bytes().endswith(LINES[0])
+    await journal.close()
+
+
+async def test_a_name_that_could_not_be_made_durable_is_told_by_the_flush_and_no_event_is_written_twice(
+    journal, files, path
+):
+    files.directory_error = IO_ERROR
+    feed(journal, EVENTS[:2])
+    journal.write_pending()
+    feed(journal, EVENTS[2:])
+    for _ in range(2):
+        with pytest.raises(PersistenceError, match="Input/output error"):
+            await journal.flush()
+    files.directory_error = None
+    await journal.flush()
+    synced = files.syncs
+    await journal.flush()
+    assert files.syncs == synced
+    assert path.read_bytes() == HEAD + b"".join(LINES)
+    await journal.close()
+
+
+# somebody else touches the files
+
+
+async def test_a_log_whose_folder_was_removed_is_written_anew_with_all_that_it_held(journal, path):
+    feed(journal, EVENTS[:3])
+    await journal.flush()
+    shutil.rmtree(path.parent)
+    feed(journal, EVENTS[3:])
+    journal.write_pending()
+    assert not path.exists()
+    await journal.flush()
+    assert path.read_bytes() == HEAD + b"".join(LINES)
+    assert journal.put_back == 1
+    assert sorted(file.name for file in path.parent.iterdir()) == ["s.jsonl", "s.jsonl.lock"]
+    # the new lock is held, and the log goes on where it is now
+    with pytest.raises(LockHeldError):
+        FileLock.take(lock_path(path))
+    feed(journal, EVENTS[:1])
+    await journal.close()
+    assert path.read_bytes() == HEAD + b"".join(LINES) + LINES[0]
+    FileLock.take(lock_path(path)).release()
+
+
+async def test_a_log_of_which_only_the_file_was_removed_keeps_its_lock(journal, path):
+    feed(journal, EVENTS[:3])
+    await journal.flush()
+    path.unlink()
+    feed(journal, EVENTS[3:])
+    await journal.flush()
+    assert path.read_bytes() == HEAD + b"".join(LINES)
+    await journal.close()
+
+
+async def test_a_removed_log_that_got_nothing_new_stays_removed(journal, path):
+    feed(journal, EVENTS)
+    await journal.flush()
+    path.unlink()
+    await journal.flush()
+    await journal.close()
+    assert not path.exists()
+
+
+async def test_a_removed_log_that_cannot_be_written_anew_is_told_and_written_later(journal, files, path):
+    feed(journal, EVENTS[:3])
+    await journal.flush()
+    shutil.rmtree(path.parent)
+    path.parent.touch()
+    feed(journal, EVENTS[3:])
+    for _ in range(2):
+        with pytest.raises(PersistenceError, match="Not a directory"):
+            await journal.flush()
+    path.parent.unlink()
+    await journal.flush()
+    assert path.read_bytes() == HEAD + b"".join(LINES)
+    await journal.close()
+
+
+async def test_a_removed_log_whose_disk_is_full_is_told_and_written_later(journal, files, path):
+    feed(journal, EVENTS)
+    journal.write_pending()
+    path.unlink()
+    files.write_error = DISK_FULL
+    for _ in range(2):
+        with pytest.raises(PersistenceError, match="No space left"):
+            await journal.flush()
+    assert [file.name for file in path.parent.iterdir()] == ["s.jsonl.lock"]
+    files.write_error = None
+    await journal.flush()
+    assert path.read_bytes() == HEAD + b"".join(LINES)
+    await journal.close()
+
+
+async def test_another_file_in_the_place_of_the_log_is_told_and_not_touched(journal, path):
+    feed(journal, EVENTS[:3])
+    await journal.flush()
+    os.replace(path, path.with_name("moved"))
+    path.write_bytes(b"somebody else's")
+    feed(journal, EVENTS[3:])
+    with pytest.raises(PersistenceError, match="another file stands in its place"):
+        await journal.flush()
+    assert path.read_bytes() == b"somebody else's"
+    assert path.with_name("moved").read_bytes() == HEAD + b"".join(LINES)
+    path.unlink()
+    await journal.close()
+    assert path.read_bytes() == HEAD + b"".join(LINES)
+
+
+async def test_the_folder_of_a_log_that_is_open_elsewhere_by_now_is_not_touched(journal, path):
+    feed(journal, EVENTS[:3])
+    await journal.flush()
+    shutil.rmtree(path.parent)
+    path.parent.mkdir()
+    held = FileLock.take(lock_path(path))
+    feed(journal, EVENTS[3:])
+    with pytest.raises(PersistenceError, match="open in another process"):
+        await journal.flush()
+    held.release()
+    await journal.flush()
+    assert path.read_bytes() == HEAD + b"".join(LINES)
+    await journal.close()
 
 
 @contextmanager

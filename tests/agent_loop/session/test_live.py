@@ -49,6 +49,28 @@ async def test_a_duplicate_id_is_refused_when_prepared_and_when_entered():
                 again()
 
 
+async def test_the_id_of_a_stored_session_is_not_used_again():
+    store = MemorySessionStore()
+    async with session_world(store) as world:
+        append_all(world.live.create(session_id="s", cwd="/work"), text_turn(1))
+    async with session_world(store) as world:
+        with pytest.raises(DuplicateError, match="'s'"):
+            world.live.create(session_id="s", cwd="/elsewhere")
+
+
+async def test_a_session_is_deleted_when_nobody_has_it():
+    store = MemorySessionStore()
+    async with session_world(store) as world:
+        session = world.live.create(session_id="s")
+        append_all(session, text_turn(1))
+        with pytest.raises(DuplicateError, match="'s'"):
+            await world.live.delete("s")
+        await world.live.detach(session)
+        assert await world.live.delete("s")
+        assert not await world.live.delete("s")
+    assert store.logs == {}
+
+
 @pytest.mark.parametrize(
     ("options", "error"),
     [
@@ -112,7 +134,7 @@ async def test_a_seed_is_copied_silently_and_turn_numbers_continue():
         assert session.header.seed_length == len(seed)
         assert [event async for event in session.events()] == seed
         seed[1].data["content"].clear()
-        assert session.messages()[0]["content"][0]["text"] == "from the parent"
+        assert (await session.messages())[0]["content"][0]["text"] == "from the parent"
         append_all(session, text_turn(2))
         assert heard[0].seq == len(seed)
     assert len(store.logs["child"].events) == 14
@@ -134,6 +156,25 @@ async def test_a_seed_that_is_no_beginning_of_a_log_is_refused(seed, error):
     async with session_world(MemorySessionStore()) as world:
         with pytest.raises(error):
             world.live.create(seed=seed)
+
+
+async def test_a_flush_writes_before_it_first_waits(tmp_path):
+    store = JsonlSessionStore(tmp_path, VirtualRuntime())
+    async with session_world(store) as world:
+        session = world.live.create(session_id="s")
+        append_all(session, text_turn(1))
+        await session.flush()
+        path = log_path(tmp_path, "s", None)
+
+        async def append_and_flush():
+            session.append(*turn_start(2))
+            await session.flush()
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(append_and_flush)
+            # one tick: it has appended and come to its first wait
+            await anyio.lowlevel.checkpoint()
+            assert b'"turn":2' in path.read_bytes()
 
 
 async def test_what_a_tick_appended_is_written_once_at_its_end(tmp_path):
@@ -180,7 +221,7 @@ async def test_a_load_gives_the_session_as_it_was_left():
         assert world.heard == [("created", "s")]
         assert world.live.get("s") is after
         assert (after.next_seq, after.last_turn, after.mode) == (8, 1, "full")
-        assert after.messages() == before.messages()
+        assert await after.messages() == await before.messages()
         append_all(after, text_turn(2))
         assert after.last_turn == 2
 
@@ -195,7 +236,7 @@ async def test_a_live_session_is_not_loaded_again_nor_while_it_is_being_loaded(t
         await world.live.detach(session)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(world.live.load, "s", None)
-            while "s" not in world.live._loading:
+            while "s" not in world.live._busy:
                 await anyio.lowlevel.checkpoint()
             with pytest.raises(DuplicateError):
                 await world.live.load("s", None)
@@ -239,8 +280,8 @@ async def test_a_failing_disk_is_told_once_per_turn_and_forgotten_when_it_recove
 
 async def test_one_failing_session_does_not_keep_the_others_from_being_written(tmp_path):
     async with session_world(JsonlSessionStore(tmp_path, VirtualRuntime())) as world:
-        log_path(tmp_path, "bad", "/bad").mkdir(parents=True)
         bad, good = world.live.create(session_id="bad", cwd="/bad"), world.live.create(session_id="good")
+        log_path(tmp_path, "bad", "/bad").mkdir(parents=True)
         bad.append(*turn_start(1))
         good.append(*turn_start(1))
         world.live.write_pending()
@@ -342,3 +383,15 @@ async def test_closing_closes_every_session_and_groups_what_failed(tmp_path):
         assert [error.session_id for error in caught.value.exceptions] == ["a"]
         assert [world.live.get(name) for name in ("a", "b", "never prompted")] == [None, None, None]
         await world.live.aclose()
+
+
+async def test_a_root_that_cannot_be_read_refuses_the_first_write_and_not_the_session(tmp_path):
+    (tmp_path / "root").write_text("a file in the way")
+    async with session_world(JsonlSessionStore(tmp_path / "root", VirtualRuntime())) as world:
+        session = world.live.create(session_id="s", cwd="/work")
+        append_all(session, text_turn(1))
+        assert not await session.flush()
+        assert session.failure is not None
+        assert "Not a directory" in str(session.failure)
+        with pytest.raises(PersistenceError):
+            await world.live.detach(session)

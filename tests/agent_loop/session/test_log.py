@@ -77,7 +77,7 @@ async def test_data_changed_after_the_append_does_not_change_the_log():
         event_type, data = user("as it was")
         append_all(session, [turn_start(1), (event_type, data)])
         data["content"][0]["text"] = "changed"
-        assert session.messages()[0]["content"][0]["text"] == "as it was"
+        assert (await session.messages())[0]["content"][0]["text"] == "as it was"
         (logged,) = [event async for event in session.events(1)]
         assert logged.data["content"][0]["text"] == "as it was"
 
@@ -141,9 +141,14 @@ async def test_history_grows_with_the_log():
     async with session_world(MemorySessionStore()) as world:
         session = world.live.create()
         append_all(session, text_turn(1, "one", "1"))
-        assert [message["role"] for message in session.messages()] == ["user", "assistant"]
+        assert [message["role"] for message in await session.messages()] == ["user", "assistant"]
         append_all(session, tool_turn(2, "c"))
-        assert [message["role"] for message in session.messages()[2:]] == ["user", "assistant", "user", "assistant"]
+        assert [message["role"] for message in (await session.messages())[2:]] == [
+            "user",
+            "assistant",
+            "user",
+            "assistant",
+        ]
 
 
 async def test_mode_usage_and_request_parts_are_the_last_ones_logged():
@@ -182,7 +187,7 @@ async def test_unknown_events_are_logged_and_fold_into_nothing():
         session = world.live.create()
         event = session.append("someone/else", {"x": 1})
         assert [logged async for logged in session.events()] == [event]
-        assert session.messages() == []
+        assert await session.messages() == []
 
 
 @pytest.mark.parametrize("kind", ["jsonl", "memory"])

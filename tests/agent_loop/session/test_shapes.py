@@ -16,7 +16,7 @@ def test_the_events_of_a_turn_pass(event_type, data):
     assert shape_fault(event_type, data) is None
 
 
-SAMPLES = {int: 1, str: "x", list: [], dict: {}, bool: False}
+SAMPLES = {int: 1, str: "x", list: [], dict: {"kind": "any"}, bool: False}
 
 
 @pytest.mark.parametrize("event_type", sorted(KNOWN_TYPES - {"assistant/chunk"}))
@@ -57,9 +57,51 @@ def test_data_of_a_known_event_is_an_object():
 @pytest.mark.parametrize("block", ["text", None, {}, {"type": 1}])
 def test_content_is_made_of_blocks(block):
     assert (
-        shape_fault("user/message", {"content": [block], "source": {}})
+        shape_fault("user/message", {"content": [block], "source": {"kind": "user"}})
         == "its content holds something that is no block"
     )
+
+
+@pytest.mark.parametrize(
+    ("block", "missing"),
+    [
+        ({"type": "text"}, "text"),
+        ({"type": "reasoning", "text": None}, "text"),
+        ({"type": "tool-result", "content": []}, "toolCallId"),
+        ({"type": "resource-link", "name": "n"}, "uri"),
+        ({"type": "resource", "text": "t"}, "uri"),
+    ],
+)
+def test_a_block_that_will_be_read_has_what_is_read(block, missing):
+    fault = shape_fault("context/message", {"content": [block], "source": {"kind": "user"}})
+    assert fault == f"a {block['type']} block is malformed: {missing!r} is not a string"
+
+
+@pytest.mark.parametrize(
+    ("event_type", "data", "fault"),
+    [
+        ("turn/end", {"turn": 1, "reason": {}}, "in 'reason', 'kind' is not a string"),
+        ("user/message", {"content": [], "source": {"kind": 1}}, "in 'source', 'kind' is not a string"),
+        ("assistant/message", {"turn": 1, "step": 1, "content": [], "usage": 7}, "'usage' is not an object"),
+        (
+            "assistant/message",
+            {"turn": 1, "step": 1, "content": [], "usage": {"inputTokens": 7}},
+            "in 'usage', 'outputTokens' is not an integer",
+        ),
+        (
+            "tool/result",
+            {"turn": 1, "step": 1, "callId": "c", "content": [], "isError": False, "meta": []},
+            "'meta' is not an object",
+        ),
+    ],
+)
+def test_an_object_inside_an_event_has_what_is_read_of_it(event_type, data, fault):
+    assert shape_fault(event_type, data) == fault
+
+
+def test_what_an_event_may_leave_out_may_be_null():
+    event_type, data = answer(1, 1)
+    assert shape_fault(event_type, data | {"usage": None}) is None
 
 
 def test_a_tool_call_block_has_its_fields():

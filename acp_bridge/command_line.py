@@ -1,0 +1,27 @@
+"""What the command line of the agent says.
+
+May not know: settings, what a flag does. Invariant: a start without flags does not wait for a parser of them.
+"""
+
+from acp_bridge import VERSION
+from acp_bridge.config_file import Flags
+
+
+def parse_flags(argv: list[str]) -> Flags:
+    """Exits 0 after `--help` and `--version`, 2 for what it does not know."""
+    import argparse  # noqa: PLC0415 - editors start us without flags
+
+    parser = argparse.ArgumentParser(
+        prog="dsh-acp-agent",
+        description="A coding agent for editors: Agent Client Protocol on stdin/stdout.",
+        epilog="dsh-acp-agent sessions --help: look at the stored sessions, export, import, repair and delete them. "
+        "dsh-acp-agent bench --help: measure how fast it is, or another agent.",
+    )
+    parser.add_argument("--version", action="version", version=f"dsh-acp-agent {VERSION}")
+    parser.add_argument(
+        "--config", metavar="FILE", help="configuration file (default: config.toml in the user's config directory)"
+    )
+    parser.add_argument("--model", metavar="MODEL", help="model, provider/model, or provider")
+    parser.add_argument("--permission-mode", choices=["ask", "full"], help="start mode of new sessions")
+    given = parser.parse_args(argv)
+    return Flags(given.config, given.model, given.permission_mode)

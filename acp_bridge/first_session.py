@@ -1,0 +1,48 @@
+"""The light path's second answer: the `session/new` that most clients send right behind `initialize` (acp.md §2).
+
+May not know: agents, logs, settings, anything that takes time to load. Invariant: what it answers is what
+`methods/v1/sessions` would have answered; in every case that is not plain — a configuration file, a snapshot run, a
+parameter that is odd — it answers nothing and leaves the bytes to the peer.
+"""
+
+import os
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from acp_bridge.config_file import Flags, RawConfig
+from acp_bridge.permission.modes import ASK, MODES, mode_state
+
+_BASE_URL = re.compile(r"https?://.")
+
+
+class OpenedSession(NamedTuple):
+    """A session that the client knows already; `params` are those of its `session/new`."""
+
+    session_id: str
+    params: dict[str, Any]
+
+
+def plain_start_mode(raw: RawConfig, flags: Flags, environment: Mapping[str, str]) -> str | None:
+    """The mode in which sessions start, when no setting needs to be read to know that one can be opened; else None."""
+    if raw.table or raw.problem or any(name.startswith("DSH_SNAPSHOT") for name in environment):
+        return None
+    url = environment.get("DEEPSEEK_BASE_URL")
+    if url and not _BASE_URL.match(url):
+        return None
+    mode = flags.permission_mode or environment.get("DSH_PERMISSION_MODE") or ASK
+    return mode if any(mode == known["id"] for known in MODES) else None
+
+
+def open_plainly(params: dict[str, Any], start_mode: str) -> tuple[OpenedSession, dict[str, Any]] | None:
+    """The session and the result that tells of it; None when the params are not plainly good."""
+    cwd: object = params.get("cwd")
+    if not isinstance(cwd, str) or not os.path.isabs(cwd) or not os.path.isdir(cwd):
+        return None
+    for name in ("mcpServers", "additionalDirectories"):
+        if not isinstance(params.get(name), list | None):
+            return None
+    import uuid  # noqa: PLC0415 - only who gets this far pays for it
+
+    session_id = str(uuid.uuid4())
+    return OpenedSession(session_id, params), {"sessionId": session_id, "modes": mode_state(start_mode)}

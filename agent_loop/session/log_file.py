@@ -1,0 +1,180 @@
+"""The open file of one log and the kernel calls that write it (contract session-log.md §9).
+
+May not know: events, sessions. Invariant: behind `size` bytes there is nothing of ours that is not about to be cut
+off; a write is there as a whole or not at all; under the log's name there is never a log that is not whole.
+"""
+
+import contextlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from agent_loop.session.file_lock import FileLock
+from agent_loop.session.layout import lock_path, make_directories, sync_directory
+
+_COPY_BYTES: Final = 1 << 20
+_NONE: Final = -1
+"""No descriptor."""
+
+
+class FileOperations:
+    """The kernel calls that write a log; a test replaces them to fail on purpose. All raise `OSError`."""
+
+    def write(self, descriptor: int, data: memoryview) -> int:
+        """Append; returns how many bytes were taken."""
+        return os.write(descriptor, data)
+
+    def sync(self, descriptor: int) -> None:
+        """Make durable what was written."""
+        os.fsync(descriptor)
+
+    def truncate(self, descriptor: int, size: int) -> None:
+        """Cut to `size` bytes."""
+        os.ftruncate(descriptor, size)
+
+    def sync_directory(self, directory: Path) -> None:
+        """Make durable which files there are."""
+        sync_directory(directory)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenLog:
+    """A log that exists: locked, open for appending, `kept_bytes` of `size` are well-formed."""
+
+    descriptor: int
+    lock: FileLock
+    kept_bytes: int
+    size: int
+
+
+class LogFile:
+    """Appends to `path`, which is made by the first write. All methods but `sync` belong to one thread.
+
+    The first `size` bytes are ours, and whole. `must_cut`: more stands behind them; the next `write` begins with
+    cutting it off, also a write of nothing. `unsettled`: the name of the file is not durable yet; `sync` sees to it.
+    All raise `OSError`.
+    """
+
+    def __init__(self, path: Path, operations: FileOperations, opened: OpenLog | None) -> None:
+        self._path = path
+        self._operations = operations
+        self._descriptor = opened.descriptor if opened else _NONE
+        self._lock = opened.lock if opened else None
+        self.size = opened.kept_bytes if opened else 0
+        self.must_cut = opened is not None and opened.kept_bytes < opened.size
+        self.unsettled = False
+
+    @property
+    def exists(self) -> bool:
+        """It was published."""
+        return self._descriptor != _NONE
+
+    def write(self, data: bytes) -> None:
+        """Append all of `data`, or nothing. The first call publishes the file. Also raises `LockHeldError`."""
+        if not self.exists:
+            self._publish(data)
+            return
+        if self.must_cut:
+            self._cut()
+        try:
+            self._write_all(self._descriptor, memoryview(data))
+        except OSError:
+            self.must_cut = True
+            # when this fails too, the next write begins with it
+            with contextlib.suppress(OSError):
+                self._cut()
+            raise
+        self.size += len(data)
+
+    def put_back(self) -> bool:
+        """When the file was removed from its place: write it there again, durably. Returns whether it did.
+
+        The descriptor holds what was removed. Also raises `LockHeldError`, and `OSError` when something else is there.
+        """
+        try:
+            present = os.stat(self._path)
+        except FileNotFoundError:
+            removed = self._descriptor
+            self._publish(b"", copied=removed)
+            os.close(removed)
+            return True
+        if not os.path.samestat(present, os.fstat(self._descriptor)):
+            raise FileExistsError("another file stands in its place")
+        return False
+
+    def sync(self) -> None:
+        """Make durable what was written. May run in another thread while more is written."""
+        if self.unsettled:
+            self._settle()
+        self._operations.sync(self._descriptor)
+
+    def close(self) -> None:
+        """Let go of the file and of its lock."""
+        if self.exists:
+            os.close(self._descriptor)
+            self._descriptor = _NONE
+        if self._lock is not None:
+            self._lock.release()
+
+    def _publish(self, data: bytes, *, copied: int = _NONE) -> None:
+        make_directories(self._path.parent)
+        self._take_lock()
+        # the lock makes the temporary name ours: what lies there is left over from a crash
+        temporary = self._temporary
+        temporary.unlink(missing_ok=True)
+        with contextlib.ExitStack() as undo:
+            undo.callback(temporary.unlink, missing_ok=True)
+            flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+            descriptor = os.open(temporary, flags, 0o600)
+            undo.callback(os.close, descriptor)
+            if copied != _NONE:
+                self._copy(copied, descriptor)
+            self._write_all(descriptor, memoryview(data))
+            self._operations.sync(descriptor)
+            # a link, never a rename: a log that is there already stays as it is
+            os.link(temporary, self._path)
+            undo.pop_all()
+        self._descriptor = descriptor
+        self.must_cut = False
+        self.size += len(data)
+        self.unsettled = True
+        # the events are there: a failure from here on is met by the next sync, or the events would be written twice
+        with contextlib.suppress(OSError):
+            self._settle()
+
+    @property
+    def _temporary(self) -> Path:
+        return self._path.with_name(self._path.name + ".tmp")
+
+    def _settle(self) -> None:
+        """Make the new name durable, and forget the temporary one."""
+        self._temporary.unlink(missing_ok=True)
+        self._operations.sync_directory(self._path.parent)
+        self.unsettled = False
+
+    def _take_lock(self) -> None:
+        """Hold the lock file that lies beside the log now: the one we hold may have been removed with its folder."""
+        path = lock_path(self._path)
+        if self._lock is not None and self._lock.lies_at(path):
+            return
+        taken = FileLock.take(path)
+        if self._lock is not None:
+            self._lock.release()
+        self._lock = taken
+
+    def _copy(self, source: int, target: int) -> None:
+        at = 0
+        while at < self.size:
+            piece = os.pread(source, min(_COPY_BYTES, self.size - at), at)
+            self._write_all(target, memoryview(piece))
+            at += len(piece)
+
+    def _cut(self) -> None:
+        self._operations.truncate(self._descriptor, self.size)
+        self._operations.sync(self._descriptor)
+        self.must_cut = False
+
+    def _write_all(self, descriptor: int, rest: memoryview) -> None:
+        while rest:
+            rest = rest[self._operations.write(descriptor, rest) :]
