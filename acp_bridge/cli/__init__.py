@@ -1,0 +1,1 @@
+"""The subcommands of `dsh-acp-agent` for people."""
