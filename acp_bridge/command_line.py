@@ -7,6 +7,12 @@ from acp_bridge import VERSION
 from acp_bridge.config_file import Flags
 
 
+def refuse_platform(platform: str) -> None:
+    """Exit with one sentence where the agent cannot run; `platform` as in `sys.platform`."""
+    if platform == "win32":
+        raise SystemExit("dsh-acp-agent needs Linux or macOS; on Windows, install it in WSL and start it from there")
+
+
 def parse_flags(argv: list[str]) -> Flags:
     """Exits 0 after `--help` and `--version`, 2 for what it does not know."""
     import argparse  # noqa: PLC0415 - editors start us without flags

@@ -5,7 +5,6 @@ Invariant: nothing here raises for odd content; a broken file is reported once a
 """
 
 import os
-import tomllib
 from collections.abc import Mapping
 from typing import Any, NamedTuple, cast
 
@@ -44,6 +43,8 @@ def read_config(flags: Flags, environment: Mapping[str, str]) -> RawConfig:
     path = config_path(flags, environment)
     try:
         with open(path, "rb") as file:
+            import tomllib  # noqa: PLC0415 - most have no file
+
             return RawConfig(path, tomllib.load(file))
     except FileNotFoundError:
         asked = flags.config or environment.get("DSH_CONFIG")

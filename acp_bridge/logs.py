@@ -6,23 +6,10 @@ imported with the first event that is written: a start that has nothing to say d
 """
 
 import logging
-import logging.handlers
-import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-
-_MAX_BYTES = 5 * 1024 * 1024
-_KEPT = 2
-
-
-class _PrivateRotatingFile(logging.handlers.RotatingFileHandler):
-    """A rotating file that only its owner can read."""
-
-    def _open(self) -> Any:
-        descriptor = os.open(self.baseFilename, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        return open(descriptor, self.mode, encoding="utf-8")
 
 
 class _RedactedLine(logging.Formatter):
@@ -76,13 +63,16 @@ class Log:
         self._logger.log(level, event, **details)
 
     def _configure(self) -> Any:
-        import structlog  # noqa: PLC0415 - 75 ms that a quiet start need not pay
+        # 75 ms and 2 MiB that a quiet run need not pay
+        import structlog  # noqa: PLC0415
+
+        from acp_bridge.rotating_log import file_handler  # noqa: PLC0415
 
         handlers: list[logging.Handler] = [logging.StreamHandler(sys.stderr)]
         problem: OSError | None = None
         if self._directory is not None:
             try:
-                handlers.append(_file_handler(self._directory))
+                handlers.append(file_handler(self._directory))
             except OSError as error:
                 problem = error
         for handler in handlers:
@@ -105,10 +95,3 @@ class Log:
         if problem is not None:
             logger.warning("no log file", directory=str(self._directory), error=str(problem))
         return logger
-
-
-def _file_handler(directory: Path) -> logging.Handler:
-    # one by one: `parents=True` would give the parents that it makes to everybody
-    for path in (*reversed(directory.parents), directory):
-        path.mkdir(mode=0o700, exist_ok=True)
-    return _PrivateRotatingFile(directory / "agent.log", maxBytes=_MAX_BYTES, backupCount=_KEPT, encoding="utf-8")

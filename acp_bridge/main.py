@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
-from acp_bridge.command_line import parse_flags
+from acp_bridge.command_line import parse_flags, refuse_platform
 from acp_bridge.config_file import (
     Flags,
     RawConfig,
@@ -23,7 +23,7 @@ from acp_bridge.endings import exit_on_signal, remember_signals
 from acp_bridge.first_session import plain_start_mode
 from acp_bridge.handshake import Greeting, greet
 from acp_bridge.rpc.stdio import Stdio, claim
-from bash_exec.environment import secret_names, wipe_environment
+from bash_exec.environment import close_memory, secret_names, wipe_environment
 
 if TYPE_CHECKING:
     from acp_bridge.logs import Log
@@ -63,6 +63,7 @@ class Start(NamedTuple):
 
 def main() -> NoReturn:
     """The console script: serve one ACP client on stdin/stdout until it closes. Exits 0, or 3 after a failed replay."""
+    refuse_platform(sys.platform)
     if sys.argv[1:2] == ["sessions"]:
         sys.exit(manage_sessions(sys.argv[2:]))
     if sys.argv[1:2] == ["bench"]:
@@ -80,6 +81,8 @@ def main() -> NoReturn:
     raw = read_config(flags, os.environ)
     secret = secret_names(os.environ, key_sources=key_variables(raw.table), keys=configured_keys(raw.table).values())
     environment = {**os.environ, **wipe_environment(secret)}
+    if secret or configured_keys(raw.table):
+        close_memory()
     key_variable = chosen_key_variable(raw.table, flags, environment)
     greeting = greet(
         *stdio,
@@ -206,7 +209,6 @@ async def _serve(start: "Start") -> int | None:  # noqa: C901 - the closures are
     from agent_loop.hooks import Hooks
     from agent_loop.inbox import InboxMessage
     from agent_loop.llm.openai_compat.adapter import OpenAICompatAdapter
-    from agent_loop.llm.replay import install_replay
     from agent_loop.llm.service import LlmService
     from agent_loop.prompt import default_sections
     from agent_loop.registry import AgentRegistry
@@ -236,11 +238,12 @@ async def _serve(start: "Start") -> int | None:  # noqa: C901 - the closures are
     keys = {name: row.key.get_secret_value() for name, row in settings.config.providers.items() if row.key}
     credential = Credential(provider.key_variable, keys.get(provider.name), start.environment, required=not replaying)
     llm = LlmService(hooks, runtime)
-    llm.register_adapter(
-        [row.id for row in provider.models], OpenAICompatAdapter(provider, credential=credential.key, runtime=runtime)
-    )
+    adapter = OpenAICompatAdapter(provider, credential=credential.key, runtime=runtime)
+    llm.register_adapter([row.id for row in provider.models], adapter)
     replay = None
     if settings.snapshot and replaying:
+        from agent_loop.llm.replay import install_replay
+
         try:
             replay = install_replay(
                 hooks,
@@ -341,6 +344,8 @@ async def _serve(start: "Start") -> int | None:  # noqa: C901 - the closures are
             connection.accept(start.greeting.initialize_params)
         if start.greeting.opened is not None:
             adopt(connection, start.greeting.opened)
+            # the client has its session, so nobody waits until a person has written a prompt
+            adapter.prepare()
         tasks.start_soon(stop_on_signal, peer.stop, start.signals)
         tasks.start_soon(stop_on_parent_death, start.parent, peer.stop)
 

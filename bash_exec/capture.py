@@ -143,7 +143,10 @@ class OutputPiece(NamedTuple):
 
 
 class UnreadOutput:
-    """The last bytes of a background task (both streams, in order of arrival), and how far they have been read."""
+    """The last bytes of a background task (both streams, in order of arrival), and how far they have been read.
+
+    `limit`: bytes that are kept, at least the four of a code point.
+    """
 
     __slots__ = ("_bytes", "_limit", "_next", "_start")
 

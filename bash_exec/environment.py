@@ -1,7 +1,8 @@
-"""What a command may see of our environment, and how our own block forgets its keys (contract tools-and-bash.md §4).
+"""What a command may see of our environment, and how our own process keeps its keys (contract tools-and-bash.md §4).
 
 May not know: which provider a key belongs to (names come in), processes, the loop. Loaded on the light start path:
-nothing but `os` at import. Invariant: a name given as a key source never reaches a command, whatever else allows it.
+nothing but `os` at import. Invariant: a name given as a key source never reaches a command, whatever else
+allows it.
 """
 
 import os
@@ -24,6 +25,7 @@ ADDITIONS: Mapping[str, str] = {
     "DEBIAN_FRONTEND": "noninteractive",
 }
 _SSH_BATCH = "ssh -oBatchMode=yes"
+_PR_SET_DUMPABLE = 4
 _SHORTEST_SECRET = 8  # a shorter value is a word that other variables may rightly contain
 
 
@@ -80,6 +82,18 @@ def wipe_environment(names: Iterable[str], *, stat_path: str = "/proc/self/stat"
     for name in captured:
         del os.environ[name]
     return captured
+
+
+def close_memory() -> None:
+    """From now on no other process of this user may read the memory of this one, or trace it (Linux; root still may).
+
+    For a process that keeps keys. Its core is not dumped either; programs that it starts are not affected.
+    """
+    import contextlib  # noqa: PLC0415 - only a process that has a key pays for these
+    import ctypes  # noqa: PLC0415
+
+    with contextlib.suppress(AttributeError):  # other systems have no prctl
+        ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 def _overwrite(names: set[bytes], stat_path: str) -> None:

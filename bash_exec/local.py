@@ -10,7 +10,7 @@ import errno
 import os
 import secrets
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -137,8 +137,8 @@ class LocalBashExecutor(BashExecutor):
             timeout_ms=spec.timeout_ms,
             stdout=out,
             stderr=err,
-            survivors=command.survivors,
-            background=command.background,
+            survivors=self._shown(command.survivors),
+            background=self._shown(command.background),
             output_limit=self._spill_cap if command.reason == "limit" else None,
         )
 
@@ -148,7 +148,7 @@ class LocalBashExecutor(BashExecutor):
             self._folder, head=self._head, tail=self._tail, cap=self._spill_cap, secrets=self._secrets
         )
         self._task_count += 1
-        task = TaskRecord(f"bash-{self._task_count}", command, output)
+        task = TaskRecord(f"bash-{self._task_count}", command, output, shown=self._secrets.redact(spec.command))
         self._tasks[task.id] = task
         self._task_group.start_soon(self._drive, task)
         return task.view()
@@ -289,7 +289,11 @@ class LocalBashExecutor(BashExecutor):
         if enclosed := self._enclosed.pop(owner, None):
             enclosed.refuse()
             await enclosed.close()
-        return survivors
+        return self._shown(survivors)
+
+    def _shown(self, survivors: Iterable[Survivor]) -> tuple[Survivor, ...]:
+        """The same processes without the secrets on their command lines, whose ends are cut off."""
+        return tuple(Survivor(one.pid, self._secrets.redact(one.command, cut=True)) for one in survivors)
 
     async def _end_all(self, commands: Sequence[RunningCommand]) -> tuple[Survivor, ...]:
         """Kill ladders side by side."""

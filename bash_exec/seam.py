@@ -48,7 +48,7 @@ class StreamCapture:
 
 @dataclass(frozen=True, slots=True)
 class Survivor:
-    """A process of the command that is still alive when the result is given."""
+    """A process of the command that is still alive when the result is given; `command` is shown without secrets."""
 
     pid: int
     command: str
@@ -96,7 +96,7 @@ class TaskOutput:
 
 @dataclass(frozen=True, slots=True)
 class BackgroundTask:
-    """A command started with `start`; `id` is `bash-N`."""
+    """A command started with `start`; `id` is `bash-N`, `command` is shown without secrets."""
 
     id: str
     owner: str

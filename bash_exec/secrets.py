@@ -6,9 +6,11 @@ whole text redacted at once, but for the characters that a `Redactor` may reveal
 
 from typing import Any, cast
 
-from bash_exec.secret_forms import DELTA_REVEAL, SHORTEST, Matcher, forms_of, is_ordinary, utf8
+from bash_exec.secret_forms import SHORTEST, dumped_forms, is_ordinary, utf8, written_forms
+from bash_exec.secret_matcher import CONTEXT, REVEAL, Matcher
 
-__all__ = ["DELTA_REVEAL", "BytesRedactor", "Redactor", "SecretRegistry"]
+DELTA_REVEAL = REVEAL
+"""Characters of a form's beginning that a model delta may show, so that one delta stays one frame."""
 
 
 class SecretRegistry:
@@ -17,7 +19,7 @@ class SecretRegistry:
     def __init__(self) -> None:
         self.text = Matcher()
         # both sides as Latin-1: bytes are searched and cut fastest so
-        self.bytes = Matcher()
+        self.bytes = Matcher(latin=True)
 
     def add(self, name: str, value: str, *, configured: bool = False) -> bool:
         """Register `value` and its forms as `name`; a form that is known keeps its name.
@@ -29,23 +31,29 @@ class SecretRegistry:
         mark = f"[redacted:{name}]"
         if len(value) < SHORTEST or value in mark or (not configured and is_ordinary(value)):
             return False
-        for form in forms_of(value):
-            self.text.add(form, mark)
-            self.bytes.add(_latin(form), _latin(mark))
+        for forms, dumped in ((written_forms(value), False), (dumped_forms(value), True)):
+            for form in forms:
+                self.text.add(form, mark, dumped=dumped)
+                self.bytes.add(_latin(form), _latin(mark), dumped=dumped)
         return True
 
     @property
     def empty(self) -> bool:
         """True while no secret is registered."""
-        return self.text.begin is None
+        return self.text.empty
 
-    def redact(self, text: str) -> str:
-        """`text` with `[redacted:NAME]` for each secret; the same object when there is none."""
+    def redact(self, text: str, *, cut: bool = False) -> str:
+        """`text` with `[redacted:NAME]` for each secret; the same object when there is none.
+
+        `cut`: the text is the beginning of a longer one, and a secret that it ends in the middle of is one too.
+        """
         parts: list[str] = []
         position = 0
         for start, end, mark in self.text.occurrences(text):
             parts += (text[position:start], mark)
             position = end
+        if cut and (rest := self.text.cut_off(text, position)) is not None:
+            return "".join((*parts, text[position : rest[0]], rest[1]))
         return "".join((*parts, text[position:])) if parts else text
 
     def redact_json(self, value: Any) -> Any:
@@ -66,9 +74,10 @@ class SecretRegistry:
 class Redactor:
     """Redacts a text that comes in pieces; one per stream.
 
-    What could be the beginning of a secret is held back: never more than the longest form less one character. `reveal`
-    characters (0 or `DELTA_REVEAL`) of such a beginning are given out all the same; of a secret only they can show.
-    `latin`: the text is bytes decoded as Latin-1.
+    What could be the beginning of a secret is held back: never more than the longest form, and the gaps that a dump may
+    have in it, less one character. Given out all the same, but remembered, are the first `DELTA_REVEAL` characters of a
+    form that a gap interrupts; and of any other the first `reveal` (0 or `DELTA_REVEAL`). `latin`: the text is bytes
+    decoded as Latin-1.
     """
 
     __slots__ = ("_matcher", "_reveal", "_shown", "_tail")
@@ -81,25 +90,34 @@ class Redactor:
 
     def feed(self, text: str) -> str:
         """Take the next piece; returns what can be given out now."""
-        begin = self._matcher.begin
-        if begin is None:
+        matcher = self._matcher
+        if matcher.empty:
             return text
         whole = self._tail + text
-        if self._reveal and begin(whole) is None:
-            # nothing is held back now: what is held back begins a form by more characters than may be shown
-            self._tail = tail = whole[-self._reveal :]
-            self._shown = len(tail)
+        if not matcher.is_clear(whole):
+            return self._pass(whole, matcher.unfinished(whole, 0))
+        if self._reveal:
+            # nothing was held back and nothing is now: that begins a form by more characters than may be shown
+            self._keep(whole, len(whole))
             return text
-        return self._pass(whole, final=False)
+        held, shown = matcher.stub(whole), self._shown
+        self._keep(whole, held)
+        return whole[shown:held]
 
-    def finish(self) -> str:
-        """The stream is over: what was held back. A next piece begins a new stream."""
-        return self._pass(self._tail, final=True)
+    def finish(self, *, cut: bool = False) -> str:
+        """The stream is over: what was held back. A next piece begins a new stream.
 
-    def _pass(self, whole: str, *, final: bool) -> str:
+        `cut`: something may have ended it in the middle of a secret, which is redacted as far as it came.
+        """
+        whole = self._tail
+        rest = self._matcher.cut_off(whole, 0) if cut else None
+        text = self._pass(whole, len(whole) if rest is None else rest[0])
+        self._tail, self._shown = "", 0
+        return text if rest is None else text + rest[1]
+
+    def _pass(self, whole: str, held: int) -> str:
         parts: list[str] = []
         position, shown = 0, self._shown
-        held = len(whole) if final else self._matcher.unfinished(whole, 0)
         for start, end, mark in self._matcher.occurrences(whole):
             if start >= held:
                 break
@@ -110,15 +128,18 @@ class Redactor:
         if len(whole) - held <= self._reveal:
             held = len(whole)
         parts.append(whole[max(position, shown) : held])
-        # a beginning that is given out stays known, or its secret would not be recognised
-        begin = min(held, max(position, len(whole) - self._reveal))
-        self._tail = "" if final else whole[begin:]
-        self._shown = 0 if final else max(held, shown) - begin
+        self._keep(whole, held, position)
         return "".join(parts)
+
+    def _keep(self, whole: str, held: int, position: int = 0) -> None:
+        # a beginning that is given out stays known, or its secret would not be recognised
+        begin = min(held, max(position, len(whole) - CONTEXT))
+        self._tail = whole[begin:]
+        self._shown = max(held, self._shown) - begin
 
 
 class BytesRedactor:
-    """The same, without reveal, for bytes of UTF-8 text or of anything else; code points may be split over pieces."""
+    """The same for what a command prints: bytes of UTF-8 text or of anything else, that may end anywhere."""
 
     __slots__ = ("_redactor", "_secrets")
 
@@ -133,8 +154,8 @@ class BytesRedactor:
         return self._redactor.feed(data.decode("latin-1")).encode("latin-1")
 
     def finish(self) -> bytes:
-        """The stream is over: what was held back."""
-        return self._redactor.finish().encode("latin-1")
+        """The stream is over: what was held back, and of a secret that it was cut off in nothing."""
+        return self._redactor.finish(cut=True).encode("latin-1")
 
 
 def _latin(text: str) -> str:

@@ -2,7 +2,7 @@
 
 May not know: what the bytes are, who reads them. Invariant: files are 0600, created exclusively under random names in
 a 0700 folder of our own; no write happens on the loop; all files of one command share one cap; a file that may not be
-whole is withdrawn.
+whole is withdrawn; no folder is made without removing what has grown old.
 """
 
 import contextlib
@@ -16,30 +16,47 @@ from typing import BinaryIO
 import anyio
 import anyio.to_thread
 
+from bash_exec.spill_pruning import FOLDER_PREFIX, claim, prune
+
+KEEP_DAYS = 14.0
+
 
 class SpillFolder:
-    """The folder of one executor below `root`, made when the first stream overflows."""
+    """The folder of one executor below `root`, made when the first stream overflows.
 
-    def __init__(self, root: Path) -> None:
+    Files that other executors left there `keep_days` ago or longer are removed then, but for those of a live process.
+    """
+
+    def __init__(self, root: Path, *, keep_days: float = KEEP_DAYS) -> None:
         self._root = root
+        self._keep = keep_days * 86400
         self._path: str | None = None
+        self._claim = -1
         self._lock = threading.Lock()  # two streams may overflow at once, each in its own worker thread
 
     def create_file(self) -> tuple[BinaryIO, str]:
         """A new file and its path. Blocking. Raises OSError."""
         with self._lock:
-            if self._path is None:
-                os.makedirs(self._root, mode=0o700, exist_ok=True)
-                self._path = tempfile.mkdtemp(prefix="output-", dir=self._root)
-            path = os.path.join(self._path, f"{secrets.token_hex(8)}.txt")
+            folder = self._path or self._make()
+            path = os.path.join(folder, f"{secrets.token_hex(8)}.txt")
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
             return open(os.open(path, flags, 0o600), "wb"), path
 
+    def _make(self) -> str:
+        os.makedirs(self._root, mode=0o700, exist_ok=True)
+        path = tempfile.mkdtemp(prefix=FOLDER_PREFIX, dir=self._root)
+        self._claim = claim(path)
+        self._path = path
+        prune(str(self._root), before=os.fstat(self._claim).st_mtime - self._keep)  # by the clock of the files
+        return path
+
     def close(self) -> None:
-        """Remove the folder when nothing is in it; files stay readable for the model and the user."""
+        """Remove the folder when nothing is in it; files stay readable for the model and the user. Idempotent."""
         if self._path is not None:
+            path, self._path = self._path, None
             with contextlib.suppress(OSError):
-                os.rmdir(self._path)
+                os.rmdir(path)
+            os.close(self._claim)
 
 
 class SpillBudget:

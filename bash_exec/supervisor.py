@@ -13,18 +13,18 @@ import sys
 from collections.abc import Mapping, Sequence
 
 import anyio
-import anyio.to_thread
 
 import bash_exec
 from bash_exec import wire
 from bash_exec.errors import ExecutorError, SpawnFailed
+from bash_exec.exits import has_ended
 from bash_exec.process import KILL_ROUNDS, read_proc
 
 BARE_INTERPRETER = (sys.executable, "-I", "-S")
 _BOOT = "import sys; sys.path.append(sys.argv[1]); from bash_exec.supervisor_main import main; main(sys.argv[2:])"
 _ROOT = os.path.dirname(os.path.dirname(os.path.abspath(bash_exec.__file__)))
 _ORPHAN_GRACE = 1.0  # seconds between TERM and KILL for the commands of an agent that died: all is over within three
-_REAP_BOUND = 2.0
+_REAP_BOUND = 2.0  # seconds
 
 
 class Supervisor:
@@ -122,8 +122,12 @@ class Supervisor:
         return ours
 
     async def replace(self) -> None:
-        """Give up on the present process: the next request starts another. Commands that it started go on."""
-        await self._see_off(0)
+        """Give up on the present process: the next request starts another. Commands that it started go on.
+
+        Shielded: nobody else would reap the process.
+        """
+        with anyio.CancelScope(shield=True):  # bounded: what is killed ends
+            await self._see_off(0)
 
     async def end(self, pid: int | None) -> None:
         """Give up on the process `pid`, if it is the present one, with everything in its enclosure."""
@@ -136,25 +140,22 @@ class Supervisor:
             await self._see_off(self._orphan_grace + KILL_ROUNDS + _REAP_BOUND)
 
     async def _see_off(self, bound: float) -> None:
+        """Close the lifeline and reap the process, by force after `bound` seconds."""
         process, lifeline = self._process, self._lifeline
         self._process = self._lifeline = None
         if lifeline is not None:
             lifeline.close()
-        if process is not None:
-            await anyio.to_thread.run_sync(_wait, process, bound, self._enclosed)
+        if process is None or await self._has_ended(process, bound):
+            return
+        if self._enclosed:
+            # the first process of the namespace: it is gone, and reaped, only after everything in there
+            for child in [row.pid for row in read_proc() if row.parent == process.pid]:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(child, signal.SIGKILL)
+            if await self._has_ended(process, KILL_ROUNDS):
+                return
+        process.kill()
+        await self._has_ended(process, _REAP_BOUND)
 
-
-def _wait(process: subprocess.Popen[bytes], bound: float, enclosed: bool) -> None:  # noqa: FBT001 - run_sync hands over positions
-    """Reap the process, by force after `bound` seconds."""
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(bound)
-        return
-    if enclosed:
-        # the first process of the namespace: it is gone, and reaped, only after everything in there
-        for child in [row.pid for row in read_proc() if row.parent == process.pid]:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(child, signal.SIGKILL)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(KILL_ROUNDS)
-    process.kill()
-    process.wait()
+    async def _has_ended(self, process: subprocess.Popen[bytes], within: float) -> bool:
+        return await has_ended(process, within=within, portable=self._portable)

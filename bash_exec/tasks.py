@@ -18,10 +18,11 @@ _log = logging.getLogger(__name__)
 
 
 class TaskRecord:
-    """One background task."""
+    """One background task. `shown` is its command without secrets."""
 
-    def __init__(self, task_id: str, command: RunningCommand, output: BackgroundOutput) -> None:
+    def __init__(self, task_id: str, command: RunningCommand, output: BackgroundOutput, *, shown: str) -> None:
         self.id = task_id
+        self._shown = shown
         self.command = command
         self.output = output
         self.done = anyio.Event()
@@ -39,7 +40,7 @@ class TaskRecord:
         return BackgroundTask(
             self.id,
             self.owner,
-            command.spec.command,
+            self._shown,
             self._status,
             command.exit_code if ended else None,
             command.signal if ended else None,

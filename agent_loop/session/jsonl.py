@@ -20,7 +20,6 @@ from agent_loop.session.file_lock import FileLock, LockHeldError, wait_for_lock
 from agent_loop.session.index import SessionIndex
 from agent_loop.session.journal import FileOperations, JsonlJournal, OpenLog, unreadable
 from agent_loop.session.layout import find_log, lock_path, log_path, sync_directory
-from agent_loop.session.salvage_file import salvage_file
 from agent_loop.session.scan import LogScan
 from agent_loop.session.store import (
     PersistenceError,
@@ -120,6 +119,8 @@ class JsonlSessionStore(SessionStore):
             lock.release()
 
     async def salvage(self, session_id: str) -> SalvageReport:
+        from agent_loop.session.salvage_file import salvage_file  # noqa: PLC0415 - people need it, no agent does
+
         path = self._find(session_id, None)
         lock = await self._lock(session_id, path)
         check = partial(self._check_header, session_id=session_id, cwd=None, path=path)

@@ -4,7 +4,6 @@ May not know: logs, hooks. Invariant: pure; a title is one line of 1 to 60 chara
 """
 
 import re
-import unicodedata
 from collections.abc import Iterable
 from typing import Final
 
@@ -43,5 +42,7 @@ def short_title(text: str) -> str | None:
 def _plain(character: str) -> str:
     if character.isprintable() or character in _JOINERS:
         return character
+    import unicodedata  # noqa: PLC0415 - a megabyte of tables for a character that few prompts have
+
     # what only formats (direction marks, soft hyphens) stands inside words; controls part them
     return "" if unicodedata.category(character) == "Cf" else " "

@@ -16,10 +16,12 @@ from agent_loop.tools.bash_text import (
     fenced_console,
     killed_text,
     model_text,
+    output_meta,
     result_meta,
     started_text,
     task_meta,
     task_output_text,
+    tasks_text,
 )
 from agent_loop.tools.schema import Property, SchemaSpec, to_json_schema
 from agent_loop.tools.seam import (
@@ -165,13 +167,20 @@ class _TaskTool(Tool):
         self._executor = executor
 
     async def run(self, arguments: JsonObject, context: ToolContext) -> ToolOutcome:
-        """`meta {status, exitCode?, signal?}`; unknown and foreign tasks answer `UNKNOWN_TASK` alike."""
+        """`meta` as in `task_meta` or `output_meta`.
+
+        Unknown and foreign tasks answer `UNKNOWN_TASK` alike; such an error, and that of an empty id, lists the tasks
+        that the session has.
+        """
         task_id: str = arguments["task_id"]
+        known = tasks_text(self._executor.list(context.session_id))
         if not task_id.strip():
-            return _invalid("the task_id is empty; pass the id that bash gave")
+            return _invalid(f"the task_id is empty; pass one of this session: {known}")
         if self._executor.owner_of(task_id) != context.session_id:
             return ToolOutcome.failed(
-                f"this session has no background task {task_id!r}", name="UnknownTaskError", code="UNKNOWN_TASK"
+                f"this session has no background task {task_id!r}; {known}",
+                name="UnknownTaskError",
+                code="UNKNOWN_TASK",
             )
         return await self._answer(task_id)
 
@@ -203,7 +212,7 @@ class BashOutputTool(_TaskTool):
 
     async def _answer(self, task_id: str) -> ToolOutcome:
         output = self._executor.read_output(task_id)
-        return ToolOutcome([text_block(task_output_text(output))], meta=task_meta(output))
+        return ToolOutcome([text_block(task_output_text(output))], meta=output_meta(output))
 
 
 class BashKillTool(_TaskTool):

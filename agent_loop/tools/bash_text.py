@@ -5,7 +5,7 @@ code back out of the text. Source: contract tools-and-bash.md §2.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from agent_loop.vocabulary import JsonObject
@@ -112,6 +112,20 @@ def task_meta(task: BackgroundTask | TaskOutput) -> JsonObject:
     if task.signal is not None:
         meta["signal"] = task.signal
     return meta
+
+
+def output_meta(output: TaskOutput) -> JsonObject:
+    """`task_meta` and `{offset, nextOffset, lost?}`: which bytes of the output were read, how many before are gone."""
+    meta = task_meta(output) | {"offset": output.offset, "nextOffset": output.next_offset}
+    return meta | {"lost": output.lost_bytes} if output.lost_bytes else meta
+
+
+def tasks_text(tasks: Sequence[BackgroundTask]) -> str:
+    """The background commands of a session, as the end of a sentence."""
+    if not tasks:
+        return "it has none"
+    rows = (f"{task.id} [status: {_status(task)}] {_short(task.command)}" for task in tasks)
+    return "\n".join(["it has:", *rows])
 
 
 def started_text(task: BackgroundTask) -> str:

@@ -94,3 +94,39 @@ def test_without_proc_only_the_mapping_forgets(monkeypatch, tmp_path):
     monkeypatch.setenv("DSH_TEST_KEY", "canary")
     assert wipe_environment(["DSH_TEST_KEY"], stat_path=str(tmp_path / "absent")) == {"DSH_TEST_KEY": "canary"}
     assert "DSH_TEST_KEY" not in os.environ
+
+
+CLOSED = """
+import contextlib, ctypes, os, sys  # the user below may not be able to read them
+sys.path.append(".")
+from bash_exec.environment import close_memory
+if os.getuid() == 0:
+    os.setresuid(65534, 65534, 65534)  # root may read everything
+ctypes.CDLL(None).prctl(4, 1, 0, 0, 0)  # the change of user has closed it
+if sys.argv[1] == "closed":
+    close_memory()
+parent = os.getpid()
+if os.fork() == 0:
+    try:
+        open(f"/proc/{parent}/environ", "rb").close()  # the kernel asks for the same right as for /proc/<pid>/mem
+        print("read")
+    except PermissionError:
+        print("refused")
+else:
+    os.wait()
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux closes it")
+@pytest.mark.parametrize(("memory", "said"), [("closed", "refused\n"), ("open", "read\n")])
+def test_a_process_of_the_same_user_cannot_read_a_memory_that_is_closed(memory, said):
+    measured = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")}
+    argv = [sys.executable, "-I", "-S", "-c", CLOSED, memory]
+    done = subprocess.run(argv, env=measured, capture_output=True, text=True, check=True)
+    assert done.stdout == said
+
+
+def test_a_process_that_has_closed_its_memory_goes_on():
+    code = "import os; from bash_exec.environment import close_memory; close_memory(); print(os.system('exit 3') >> 8)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "3\n"

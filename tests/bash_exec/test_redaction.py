@@ -5,7 +5,9 @@ from pathlib import Path
 
 import anyio
 
+from bash_exec.output import ForegroundOutput
 from bash_exec.secrets import SecretRegistry
+from bash_exec.spill import SpillFolder
 from tests.support.executors import local_executor, run_command, spec_of
 
 KEY = "hunter2-is/it"
@@ -62,10 +64,71 @@ async def test_what_only_began_like_a_secret_comes_with_the_end(tmp_path):
     heard = []
     async with local_executor(tmp_path, secrets=registry()) as executor:
         result = await run_command(
-            executor, f"printf %s '{KEY[:-1]}'; printf %s '{KEY[:-2]}' >&2", on_output=heard.append
+            executor, f"printf %s '{KEY[:7]}'; printf %s '{KEY[:3]}' >&2", on_output=heard.append
         )
-    assert (result.stdout.text, result.stderr.text) == (KEY[:-1], KEY[:-2])
-    assert sorted(b"".join(heard)) == sorted((KEY[:-1] + KEY[:-2]).encode())
+    assert (result.stdout.text, result.stderr.text) == ("hunter2", "hun")
+    assert sorted(b"".join(heard)) == sorted(b"hunter2hun")
+
+
+async def test_a_secret_that_the_end_of_the_output_cuts_off_is_redacted_as_far_as_it_came(tmp_path):
+    heard = []
+    async with local_executor(tmp_path, secrets=registry()) as executor:
+        command = f"printf %s {KEY} | head -c 12; printf %s {KEY} | base64 | head -c 9 >&2"
+        result = await run_command(executor, command, on_output=heard.append)
+    assert (result.stdout.text, result.stderr.text) == ("[redacted:KEY]", "[redacted:KEY]")
+    assert b"".join(heard) == b"[redacted:KEY]" * 2
+
+
+LONG = "a-key-of-more-than-57-bytes/so+that=its.base64~is&wrapped|by%base64!"
+
+
+async def test_a_secret_whose_base64_or_hex_is_wrapped_into_lines_and_groups_is_caught(tmp_path):
+    secrets = SecretRegistry()
+    secrets.add("LONG", LONG)
+    (tmp_path / "key").write_text(LONG)
+    async with local_executor(tmp_path, secrets=secrets) as executor:
+        command = (
+            "base64 key; base64 -w 10 key; od -An -tx1 key; od -An -v -tx1 -w5 key; (echo x; cat key) | base64 -w 40"
+        )
+        result = await run_command(executor, command, cwd=str(tmp_path))
+    rest = result.stdout.text.replace("[redacted:LONG]", "")
+    assert result.stdout.text.count("[redacted:LONG]") == 5
+    assert len(rest.split()) <= 7  # padding, and the two characters that it shares with the line before it
+
+
+async def test_no_cut_of_the_window_shows_more_of_a_secret_than_its_mark(tmp_path):
+    whole = f"token={KEY};" * 40
+    for size in range(20, 60, 3):
+        output = ForegroundOutput(
+            SpillFolder(tmp_path), head=size, tail=size // 2, cap=1 << 20, listener=None, secrets=registry()
+        )
+        for start in range(0, len(whole), size):
+            assert await output.take(0, whole[start : start + size].encode())
+        await output.finish()
+        capture, _err = output.captures()
+        output.discard()
+        assert capture.truncated
+        assert "hunter" not in capture.text
+
+
+async def test_what_is_said_of_processes_and_tasks_holds_no_secret(tmp_path):
+    async with local_executor(tmp_path, secrets=registry()) as executor:
+        long_one = "x" * 185  # the end of what is shown of a command line cuts the secret behind it
+        command = f"exec -a 'job {KEY}' sleep 300 & exec -a 'job {long_one}{KEY}' sleep 301 &"
+        result = await run_command(executor, command)
+        assert sorted(job.command for job in result.background) == [
+            "job [redacted:KEY] 300",
+            f"job {long_one}[redacted:KEY]",
+        ]
+        told = []
+        ended = anyio.Event()
+        executor.on_task_done(lambda task: (told.append(task.command), ended.set()))
+        task = await executor.start(spec_of(executor, f"echo {KEY}"))
+        with anyio.fail_after(LIMIT):
+            await ended.wait()
+        said = {task.command, executor.get(task.id).command, executor.list("s")[0].command, *told}
+        assert said == {"echo [redacted:KEY]"}
+        await executor.release("s")
 
 
 async def test_a_spill_file_is_complete_but_for_the_secrets(tmp_path):

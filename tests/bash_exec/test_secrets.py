@@ -93,6 +93,70 @@ def test_base64_is_found_at_every_alignment(encode, before, behind):
     assert len(redacted) - len("[redacted:NAME]") <= len(encode(before + behind)) + 4
 
 
+def test_a_url_is_found_as_browsers_and_as_python_quote_it():
+    secrets = registry(NAME="it's(a)key!*~1")
+    for printed in ("it's(a)key!*~1", "it%27s%28a%29key%21%2A~1", "it%27s%28a%29key%21%2a~1"):
+        assert secrets.redact(f"?q={printed}&") == "?q=[redacted:NAME]&"
+
+
+DUMPED = "hunter22 and more"
+HEX = DUMPED.encode().hex()
+WRAPPED = {
+    "lines": f"{HEX[:10]}\n{HEX[10:]}",
+    "lines of Windows": f"{HEX[:10]}\r\n{HEX[10:]}",
+    "an indented block": f"{HEX[:10]}\n        {HEX[10:]}",
+    "pairs": " ".join(HEX[at : at + 2] for at in range(0, len(HEX), 2)),
+    "a fingerprint": ":".join(HEX[at : at + 2].upper() for at in range(0, len(HEX), 2)),
+    "a list": ", ".join(HEX[at : at + 2] for at in range(0, len(HEX), 2)),
+    "a column": "\n".join(HEX),
+}
+
+
+@pytest.mark.parametrize("printed", WRAPPED.values(), ids=WRAPPED)
+def test_a_dump_in_lines_or_groups_is_found(printed):
+    secrets = registry(NAME=DUMPED)
+    assert secrets.redact(f"<{printed}>{printed}.") == "<[redacted:NAME]>[redacted:NAME]."
+
+
+def test_a_gap_that_is_longer_than_a_line_break_and_an_indentation_is_none():
+    secrets = registry(NAME=DUMPED)
+    apart = f"{HEX[:20]}{' ' * 11}{HEX[20:]}"
+    assert secrets.redact(apart) == apart
+    assert secrets.redact(f"{apart} {HEX[:9]} {HEX[9:]}") == f"{apart} [redacted:NAME]"
+    assert secrets.redact(f"{HEX[:20]}{' ' * 11}", cut=True) == f"{HEX[:20]}{' ' * 11}"
+
+
+@pytest.mark.parametrize(
+    ("value", "text", "shown"),
+    [
+        ("hunter2-is-it", "is hunter2", "is hunter2"),
+        ("hunter2-is-it", "is hunter2-", "is [redacted:NAME]"),
+        ("hunter2-is-it", "hunter2-is-it is hunter2-is-i", "[redacted:NAME] is [redacted:NAME]"),
+        ("password-is-1", "the password", "the password"),
+        ("12345678-9-x", "12345678", "12345678"),
+        ("https://me:hunter2@example.org/", "at https://me", "at https://me"),
+        ("https://me:hunter2@example.org/", "at https://me:h", "at [redacted:NAME]"),
+        ("https://me:hunter2@example.org/", "at https://me:hunter2@ex", "at [redacted:NAME]"),
+        ("hunter2-is-it", "is 68756e746572", "is [redacted:NAME]"),
+        ("hunter2-is-it", "is 68 75 6e 74\n", "is [redacted:NAME]"),
+        ("hunter2-is-it", "is 68 75 6e", "is 68 75 6e"),
+        ("12345678-9-x", "31 32 33 34", "31 32 33 34"),
+    ],
+)
+def test_of_a_secret_that_is_cut_off_eight_characters_tell_that_are_no_ordinary_text(value, text, shown):
+    assert registry(NAME=value).redact(text, cut=True) == shown
+
+
+def test_of_a_dump_that_comes_in_pieces_five_characters_may_show():
+    redactor = BytesRedactor(registry(NAME=DUMPED))
+    assert redactor.feed(b"68 75\n") == b"68 75\n"
+    assert redactor.feed(b"6") == b""
+    assert redactor.feed(b"e") == b""
+    assert redactor.feed(HEX[6:].encode()) == b"[redacted:NAME]"
+    assert redactor.feed(b"68 75 6e") == b""
+    assert redactor.feed(b"ce") == b"68 75 6ece"
+
+
 def test_a_space_in_a_form_is_a_plus():
     assert registry(NAME="pass word 1").redact("q=pass+word+1&r=pass%20word%201") == (
         "q=[redacted:NAME]&r=[redacted:NAME]"

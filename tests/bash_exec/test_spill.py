@@ -7,6 +7,8 @@ import stat
 import anyio
 
 from bash_exec.spill import SpillBudget, SpillFile, SpillFolder
+from bash_exec.spill_pruning import prune
+from tests.support.processes import open_descriptors
 
 
 def content(file: SpillFile) -> bytes:
@@ -110,6 +112,90 @@ async def test_an_empty_folder_goes_and_one_with_files_stays(tmp_path):
     file.close()
     folder.close()
     assert exists(file.path)
-    os.unlink(file.path)
+    assert file.path.startswith(str(tmp_path))
+    (await overflow(tmp_path / "b")).close()
+    assert os.listdir(tmp_path / "b") == []
+
+
+# --- what has grown old -----------------------------------------------------------------------------------------
+
+DAY = 86400
+OLD = 15 * DAY
+
+
+def left_behind(root, name="output-abcd_123", *, file="0123456789abcdef.txt", age=OLD, folder_age=OLD):
+    """What an executor of `age` seconds ago left."""
+    folder = root / name
+    folder.mkdir(exist_ok=True)
+    (folder / file).write_text("output")
+    now = os.stat(folder).st_mtime
+    os.utime(folder / file, (now - age,) * 2)
+    os.utime(folder, (now - folder_age,) * 2)
+    return folder
+
+
+async def overflow(root) -> SpillFolder:
+    """An executor's folder whose first stream has overflown."""
+    folder = SpillFolder(root)
+    file = SpillFile(folder, SpillBudget(100))
+    assert await file.write(b"x")
+    file.withdraw()
+    return folder
+
+
+def names(root) -> list[str]:
+    return sorted(os.listdir(root))
+
+
+async def test_files_older_than_two_weeks_go_with_the_first_overflow(tmp_path):
+    left_behind(tmp_path, "output-one_1111")
+    young = left_behind(tmp_path, "output-two_2222", age=13 * DAY, folder_age=13 * DAY)
+    mixed = left_behind(tmp_path, "output-mix_3333", file="00112233445566ff.txt", age=13 * DAY)
+    left_behind(tmp_path, "output-mix_3333")
+    (await overflow(tmp_path)).close()
+    assert names(tmp_path) == [mixed.name, young.name]
+    assert names(mixed) == ["00112233445566ff.txt"]
+    assert names(young) == ["0123456789abcdef.txt"]
+
+
+async def test_the_files_of_a_process_that_lives_stay_however_old_they_are(tmp_path):
+    holder = await overflow(tmp_path)
+    (name,) = os.listdir(tmp_path)
+    left_behind(tmp_path, name)
+    (await overflow(tmp_path)).close()
+    assert names(tmp_path / name) == ["0123456789abcdef.txt"]
+    holder.close()
+    (await overflow(tmp_path)).close()
+    assert names(tmp_path) == []
+
+
+async def test_only_what_has_our_names_and_is_no_link_is_removed(tmp_path):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    root = tmp_path / "spill"
+    root.mkdir()
+    target = left_behind(elsewhere, "output-far_4444")
+    (root / "output-lnk_5555").symlink_to(target)
+    mine = left_behind(root, "output-own_6666", file="notes.txt")
+    (mine / "0123456789abcdef.txt").symlink_to(target / "0123456789abcdef.txt")
+    os.mkfifo(mine / "fedcba9876543210.txt")
+    other = left_behind(root, "results-abcd123")
+    (root / "output-fil_7777").write_text("no folder")
+    for path in (root / "output-fil_7777", mine / "fedcba9876543210.txt", mine):
+        os.utime(path, (0, 0))
+    (await overflow(root)).close()
+    assert names(root) == ["output-fil_7777", "output-lnk_5555", "output-own_6666", "results-abcd123"]
+    assert names(mine) == ["0123456789abcdef.txt", "fedcba9876543210.txt", "notes.txt"]
+    assert names(target) == names(other) == ["0123456789abcdef.txt"]
+
+
+def test_a_folder_that_is_not_there_is_pruned_without_a_word(tmp_path):
+    prune(str(tmp_path / "absent"), before=0)
+
+
+async def test_a_closed_folder_leaves_no_descriptor(tmp_path):
+    before = open_descriptors()
+    folder = await overflow(tmp_path)
     folder.close()
-    assert os.listdir(tmp_path) == []
+    folder.close()
+    assert open_descriptors() == before

@@ -54,7 +54,7 @@ def test_reads_of_a_task_join_to_its_text(text, points):
     assert read + ring.take(final=True).text == text
 
 
-@given(st.text(alphabet=st.characters(exclude_categories=("Cc", "Cs")), max_size=80), cuts, st.integers(1, 40))
+@given(st.text(alphabet=st.characters(exclude_categories=("Cc", "Cs")), max_size=80), cuts, st.integers(4, 40))
 def test_every_byte_of_a_task_is_either_read_at_its_offset_or_counted_as_lost(text, points, limit):
     data = text.encode()
     ring = UnreadOutput(limit=limit)

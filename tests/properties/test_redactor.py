@@ -2,16 +2,19 @@
 
 import base64
 import json
+import re
+import textwrap
 from itertools import pairwise
 from urllib.parse import quote, quote_plus
 
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
+from bash_exec.secret_forms import SHORTEST
 from bash_exec.secrets import DELTA_REVEAL, BytesRedactor, Redactor, SecretRegistry
 
 # few characters, so that secrets overlap, contain and continue each other
-SECRETS = st.lists(st.text("ab1-/é ", min_size=8, max_size=14).map(lambda text: f"{text.strip()}=x"), max_size=3)
+SECRETS = st.lists(st.text("ab1-/é ", min_size=8, max_size=14).map(lambda text: f"={text}=x"), max_size=3)
 ALPHABET = "ab1-/é ="
 ENCODERS = (
     lambda value: value,
@@ -51,6 +54,26 @@ def texts(draw):
 
 
 PLACES = st.lists(st.integers(0, 400), max_size=12)
+MARK = re.compile(r"\[redacted:S\d\]")
+GAP = re.compile(r"[ \t\r\n:,]+")
+
+
+def lines(text, width, end):
+    """`text` in lines of `width` characters, as `base64` and `xxd -p` print it."""
+    return end.join(textwrap.wrap(text, width, break_on_hyphens=False))
+
+
+def pairs(text, between):
+    """Hex digits in groups of two, as `od` and fingerprints show them."""
+    return between.join(textwrap.wrap(text, 2))
+
+
+def assert_reads_like(shown, whole):
+    """The same text and the same marks, but for the few characters that may stand revealed before a mark."""
+    assert MARK.findall(shown) == MARK.findall(whole)
+    for piece, expected in zip(MARK.split(shown), MARK.split(whole), strict=True):
+        assert piece.startswith(expected)
+        assert len(GAP.sub("", piece[len(expected) :])) <= DELTA_REVEAL
 
 
 @given(texts(), PLACES)
@@ -58,7 +81,7 @@ def test_a_stream_reads_like_the_whole_text_redacted_at_once(case, places):
     values, text = case
     secrets = registry(values)
     redactor = Redactor(secrets)
-    assert "".join([*map(redactor.feed, cut(text, places)), redactor.finish()]) == secrets.redact(text)
+    assert_reads_like("".join([*map(redactor.feed, cut(text, places)), redactor.finish()]), secrets.redact(text))
 
 
 @given(texts(), PLACES)
@@ -67,7 +90,7 @@ def test_bytes_read_like_the_text(case, places):
     secrets = registry(values)
     redactor = BytesRedactor(secrets)
     given_out = b"".join([*map(redactor.feed, cut(text.encode(), places)), redactor.finish()])
-    assert given_out == secrets.redact(text).encode()
+    assert_reads_like(given_out.decode(errors="replace"), secrets.redact(text, cut=True))
 
 
 @given(texts())
@@ -93,6 +116,63 @@ def test_of_a_secret_in_deltas_at_most_the_revealed_characters_show(case, places
     assert secrets.redact(shown).count("[redacted:") == shown.count("[redacted:")
     if secrets.redact(text) == text:
         assert shown == text
+
+
+VALUES = st.text("ab1-/é", min_size=8, max_size=60).map(lambda text: f"{text}=x")
+DUMPS = st.one_of(
+    st.tuples(st.just(0), st.integers(4, 76), st.sampled_from(["\n", "\r\n", "\n        ", " \n "])).map(
+        lambda how: lambda value: lines(base64.b64encode(value.encode()).decode(), *how[1:])
+    ),
+    st.tuples(st.integers(4, 60), st.sampled_from(["\n", "\r\n"])).map(
+        lambda how: lambda value: lines(value.encode().hex(), *how)
+    ),
+    st.sampled_from([" ", ":", ", ", "\n", "\t"]).map(
+        lambda between: lambda value: pairs(value.encode().hex(), between)
+    ),
+    st.just(lambda value: pairs(value.encode().hex().upper(), " ")),
+)
+
+
+@given(VALUES, DUMPS, st.text("ab1 \n:", max_size=30), PLACES)
+@example(
+    "a secret of more than sixty characters, so that its base64 is wrapped",
+    lambda v: base64.encodebytes(v.encode()).decode(),
+    "",
+    [],
+)
+def test_a_dump_of_a_secret_is_found_whatever_stands_between_its_characters(value, dump, noise, places):
+    secrets = registry([value])
+    text = f"{noise}\n--{dump(value)}--\n{noise}"
+    whole = secrets.redact(text)
+    assert whole.count("[redacted:S0]") == 1
+    redactor = BytesRedactor(secrets)
+    pieces = [*map(redactor.feed, cut(text.encode(), places)), redactor.finish()]
+    assert_reads_like(b"".join(pieces).decode(), whole)
+
+
+@given(VALUES, st.sampled_from(ENCODERS), st.integers(0, 200), PLACES)
+@example("1111éé11=x", ENCODERS[0], 6, [])
+@example("éééééééé-1=x", ENCODERS[0], 9, [])
+def test_of_a_secret_that_the_end_of_the_output_cuts_off_too_little_is_left_to_matter(value, encode, end, places):
+    secrets = registry([value])
+    printed = encode(value)[:end]
+    redactor = BytesRedactor(secrets)
+    given_out = b"".join([*map(redactor.feed, cut(f"-- {printed}".encode(), places)), redactor.finish()]).decode()
+    assert given_out == secrets.redact(f"-- {printed}", cut=True)
+    rest = given_out.removeprefix("-- ").lstrip('"')
+    ordinary = rest.isalpha() or rest.isdigit() or rest.startswith("/")
+    others = 3  # characters of base64 in which the bytes before the value have a part
+    assert "[redacted:S0]" in rest or len(rest) < SHORTEST + others or ordinary
+
+
+@given(st.lists(st.integers(0, 999), max_size=300), st.sampled_from([" ", "\n", ", ", ":"]))
+@example([*range(31, 40), 30], "\n")
+@example([*range(30, 40), 39, 38, 37, 36, 35, 34, 33, 32, 31], " ")
+def test_columns_of_numbers_are_no_dump_of_one(numbers, between):
+    secrets = registry(["1234567890", "0987654321"])
+    text = between.join(map(str, numbers))
+    assume("1234567890" not in text)
+    assert secrets.redact(text, cut=True) == text
 
 
 @given(st.text(max_size=200), PLACES)

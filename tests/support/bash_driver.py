@@ -29,7 +29,6 @@ async def main(root: str, portable: str, grace: str, *commands: str) -> None:
             task_group=group,
             environment=scrub_environment(parent, key_sources=sources),
             spill_root=Path(root),
-            interpreter=(sys.executable, "-I"),
             portable=bool(portable),
             grace=float(grace),
         )

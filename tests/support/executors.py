@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,8 @@ from bash_exec.environment import scrub_environment
 from bash_exec.local import LocalBashExecutor
 from bash_exec.seam import CommandRequest, CommandResult, CommandSpec
 
-# coverage starts through site-packages, which the product's bare interpreter leaves out
+# Coverage starts through site-packages, which the product's bare interpreter leaves out. It costs each supervisor and
+# each command many times what they cost without, so only the tests that are about these processes ask for it.
 MEASURED_INTERPRETER = (sys.executable, "-I")
 
 
@@ -23,7 +24,6 @@ async def local_executor(root: Path, **options: Any) -> AsyncIterator[LocalBashE
     settings: dict[str, Any] = {
         "environment": scrub_environment(os.environ),
         "spill_root": root / "spill",
-        "interpreter": MEASURED_INTERPRETER,
         **options,
     }
     async with anyio.create_task_group() as group:
@@ -33,6 +33,11 @@ async def local_executor(root: Path, **options: Any) -> AsyncIterator[LocalBashE
         finally:
             with anyio.CancelScope(shield=True), anyio.fail_after(30):
                 await executor.dispose()
+
+
+def measured_executor(root: Path, **options: Any) -> AbstractAsyncContextManager[LocalBashExecutor]:
+    """The same, with a supervisor and monitors that take part in the measurement of coverage."""
+    return local_executor(root, **{"interpreter": MEASURED_INTERPRETER, **options})
 
 
 def spec_of(

@@ -5,6 +5,7 @@ message, and is kept nowhere; an abort ends the stream at once and closes its co
 """
 
 from collections.abc import AsyncGenerator, Callable
+from contextlib import suppress
 
 import anyio
 import anyio.to_thread
@@ -91,6 +92,15 @@ class OpenAICompatAdapter(LlmAdapter):
                 # the original is not chained: its text, or its cause's, may hold the key
                 raise _without_key(error, key) from None
             raise
+
+    def prepare(self) -> None:
+        """Load now, on this thread, what the first call would have to load: for a moment in which nobody waits.
+
+        What goes wrong here is met again, and told, by the first call.
+        """
+        if self._transport is None:
+            with suppress(LlmError):
+                self._transport = _load_transport(self._provider.base_url)
 
     async def aclose(self) -> None:
         transport, self._transport = self._transport, None

@@ -5,13 +5,22 @@ base URL without its credentials. Imported at the first request, because the cli
 """
 
 import ssl
+import sys
 from collections.abc import Mapping
+from typing import Any
 from urllib.parse import urlsplit
-
-import httpx2
 
 from agent_loop.errors import LlmError
 from agent_loop.llm.openai_compat.seam import HttpResponse, HttpTransport
+
+# the client library loads trio wherever that is installed: 4 MiB and 40 ms for an event loop that is not ours
+_trio: Any = sys.modules.get("trio")
+sys.modules["trio"] = _trio
+import httpcore2  # noqa: E402, F401 # pyright: ignore[reportUnusedImport] - httpx2 loads it with the first client
+import httpx2  # noqa: E402
+
+if _trio is None:
+    del sys.modules["trio"]
 
 _CONNECT_SECONDS = 30.0
 _KEEP_ALIVE_SECONDS = 120.0

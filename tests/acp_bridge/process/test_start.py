@@ -37,22 +37,34 @@ async def run(*argv, **options):
     return result.returncode, result.stdout.decode(), result.stderr.decode()
 
 
-async def test_initialize_is_answered_before_anything_heavy_is_imported_and_http_waits_for_a_prompt(tmp_path):
+async def test_initialize_and_the_session_behind_it_are_answered_before_anything_heavy_is_imported(tmp_path):
+    home = agent_home(tmp_path, IMPORT_PROBE=str(tmp_path / "imports"))
+
+    def imported():
+        return [set(line.split()) for line in home.read(tmp_path / "imports").splitlines()]
+
+    async with agent(home, command=script("import_probe.py")) as editor:
+        asked = [await editor.request("initialize", protocolVersion=1)]
+        asked.append(await editor.request("session/new", cwd=home.cwd, mcpServers=[]))
+        for request in asked:
+            assert "result" in await editor.answer(request)
+        assert [each & HEAVY for each in imported()[:2]] == [set(), set()]
+        await editor.update("available_commands_update")
+        # the client has what it asked for: now everything is loaded that a first prompt needs
+        assert HEAVY - imported()[-1] == {"argparse", "structlog"}
+
+
+async def test_where_a_setting_has_to_be_read_http_waits_for_the_first_prompt(tmp_path):
     async with model_server([done("hello")]) as server:
         home = agent_home(tmp_path, base_url=server.base_url, IMPORT_PROBE=str(tmp_path / "imports"))
-
-        def imported():
-            return [set(line.split()) for line in home.read(tmp_path / "imports").splitlines()]
-
+        home.write_config('[permission]\nmode = "full"\n')
         async with agent(home, command=script("import_probe.py")) as editor:
             await editor.initialize()
-            assert imported()[0] & HEAVY == set()
             session = await editor.new_session()
             await editor.update("available_commands_update")
-            assert len(imported()) > 1
-            assert HEAVY - imported()[-1] == {"httpx2", "argparse", "structlog"}
+            assert "httpx2" not in home.read(tmp_path / "imports")
             assert await editor.prompt(session) == "end_turn"
-            assert "httpx2" in imported()[-1]
+            assert "httpx2" in home.read(tmp_path / "imports")
 
 
 async def test_without_a_key_sessions_open_and_the_first_prompt_names_the_fix(tmp_path):

@@ -198,9 +198,10 @@ async def test_a_background_command_gives_its_id_at_once_and_is_read_later():
         assert "bash-1" in text_of(outcome)
         first = await session.call("bash_output", task_id="bash-1")
         assert text_of(first) == "before\n[status: running]"
-        assert first.meta == {"status": "running"}
+        assert first.meta == {"status": "running", "offset": 0, "nextOffset": 7}
         again = await session.call("bash_output", task_id="bash-1")
         assert text_of(again) == "(no new output)\n[status: running]"
+        assert again.meta == {"status": "running", "offset": 7, "nextOffset": 7}
         assert session.live == b""
 
 
@@ -230,11 +231,26 @@ async def test_the_task_of_another_session_is_refused_like_an_unknown_one(tool):
         await session.bash("hang", run_in_background=True)
         foreign = await session.call(tool, task_id="bash-1", session="s2")
         assert foreign == ToolOutcome.failed(
-            "this session has no background task 'bash-1'", name="UnknownTaskError", code="UNKNOWN_TASK"
+            "this session has no background task 'bash-1'; it has none", name="UnknownTaskError", code="UNKNOWN_TASK"
         )
         unknown = await session.call(tool, task_id="bash-9")
         assert unknown.error == foreign.error
         assert session.executor.get("bash-1").status == "running"
+
+
+@pytest.mark.parametrize("tool", ["bash_output", "bash_kill"])
+@pytest.mark.parametrize("task_id", ["", "bash-9"])
+async def test_a_call_that_names_no_task_of_the_session_lists_those_that_it_has(tool, task_id):
+    async with scripted() as session:
+        await session.bash("hang", run_in_background=True)
+        await session.bash("both", run_in_background=True)
+        await session.call("bash", command="hang", description="x", run_in_background=True, session="s2")
+        await session.noticed.wait()
+        listed = await session.call(tool, task_id=task_id)
+        assert listed.is_error
+        assert text_of(listed).endswith(
+            "it has:\nbash-1 [status: running] hang\nbash-2 [status: exited, exit code: 3] both"
+        )
 
 
 async def test_after_removal_no_notice_is_given():

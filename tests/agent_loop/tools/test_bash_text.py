@@ -7,10 +7,12 @@ from agent_loop.tools.bash_text import (
     fenced_console,
     killed_text,
     model_text,
+    output_meta,
     result_meta,
     started_text,
     task_meta,
     task_output_text,
+    tasks_text,
 )
 from bash_exec.seam import BackgroundTask, CommandResult, StreamCapture, Survivor, TaskOutput
 
@@ -181,6 +183,20 @@ def test_the_sentences_about_a_background_command_name_it():
     assert killed_text(task("killed", signal="SIGTERM")) == "bash-1 has ended [status: killed, signal: SIGTERM]"
     assert completion_text(task("exited", exit_code=0)).startswith(
         "background command bash-1 (npm run build) has ended: exited, exit code: 0"
+    )
+
+
+def test_output_meta_says_which_bytes_were_read_and_how_many_are_gone():
+    read = TaskOutput("tail\n", "running", None, None, offset=10, next_offset=15)
+    assert output_meta(read) == {"status": "running", "offset": 10, "nextOffset": 15}
+    lossy = TaskOutput("tail\n", "exited", 0, None, 99, offset=99, next_offset=104)
+    assert output_meta(lossy) == {"status": "exited", "exitCode": 0, "offset": 99, "nextOffset": 104, "lost": 99}
+
+
+def test_the_tasks_of_a_session_are_listed_with_how_they_stand():
+    assert tasks_text([]) == "it has none"
+    assert tasks_text([task(), task("killed", signal="SIGTERM")]) == (
+        "it has:\nbash-1 [status: running] npm run build\nbash-1 [status: killed, signal: SIGTERM] npm run build"
     )
 
 

@@ -474,6 +474,23 @@ async def test_a_model_that_the_provider_does_not_list_is_refused():
     assert (error.code, error.message) == ("UNKNOWN_MODEL", "ollama has no model 'gpt'")
 
 
+async def test_what_is_prepared_serves_the_first_call():
+    async with deepseek([HELLO]) as (server, adapter, _runtime):
+        adapter.prepare()
+        adapter.prepare()
+        chunks, _assembler = await collect(adapter)
+        assert chunks[-1]["type"] == "finish"
+        assert len(server.requests) == 1
+
+
+async def test_what_cannot_be_prepared_is_told_by_the_first_call():
+    provider = ProviderProfile("odd", "http://[", None, (ModelProfile("m", reasoning="none"),))
+    adapter = OpenAICompatAdapter(provider, credential=lambda: None, runtime=ImmediateRuntime())
+    adapter.prepare()
+    error = await failure(adapter, llm_request(model="m"))
+    assert error.code == "TRANSPORT"
+
+
 async def test_closing_twice_closes_the_connections_once():
     transport = CannedTransport()
     adapter = local_adapter(lambda: None, None, transport)

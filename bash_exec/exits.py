@@ -1,0 +1,42 @@
+"""The exit of a child, awaited on the loop: a pidfd, or a thread without one (contract tools-and-bash.md §4).
+
+May not know: what the child is for. Invariant: the child is reaped here and nowhere else, so that its number cannot be
+another's meanwhile.
+"""
+
+import os
+import subprocess
+
+import anyio
+import anyio.to_thread
+
+
+async def has_ended(process: subprocess.Popen[bytes], *, within: float, portable: bool) -> bool:
+    """Wait for the exit, at most `within` seconds; True, and the child reaped, when it has come.
+
+    `portable`: without a pidfd, as on a system or a kernel that has none, or when no descriptor is left for one.
+    """
+    handle = None if portable else _handle_of(process.pid)
+    if handle is None:
+        return await anyio.to_thread.run_sync(_wait, process, within)
+    try:
+        with anyio.move_on_after(within):
+            await anyio.wait_readable(handle)
+    finally:
+        os.close(handle)
+    return process.poll() is not None
+
+
+def _handle_of(pid: int) -> int | None:
+    try:
+        return os.pidfd_open(pid)
+    except (AttributeError, OSError):
+        return None
+
+
+def _wait(process: subprocess.Popen[bytes], within: float) -> bool:
+    try:
+        process.wait(within)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
