@@ -25,6 +25,11 @@ class Target:
     is_ratio: bool = False
     at_least: bool = False
 
+    @property
+    def is_plain_time(self) -> bool:
+        """Whether it says as much of the machine as of the agent."""
+        return not self.is_ratio and self.figure.endswith(("_s", "_ms"))
+
     def reaches(self, value: float, bound: float, *, tolerance: float = 0.0) -> bool:
         """Whether `value` keeps `bound`, or misses it by no more than the share `tolerance`."""
         return value >= bound / (1 + tolerance) if self.at_least else value <= bound * (1 + tolerance)
@@ -67,7 +72,7 @@ def verdicts(results: Results, agent: str, peer: str | None, *, tolerance: float
     """Hold the run against each target whose metric was run.
 
     Missed is a target whose median lies beyond `must`. With a `tolerance` (a share) the run is a guard on a noisy
-    machine: what lies beyond `must` by no more than that in at least one round is tolerated.
+    machine: what lies beyond `must` by no more than that in at least one round is tolerated, and so are plain times.
     """
     metrics = {sample.metric for sample in results.samples}
     for target in TARGETS:
@@ -86,6 +91,8 @@ def verdicts(results: Results, agent: str, peer: str | None, *, tolerance: float
             word = "aim"
         elif target.reaches(median, target.must):
             word = "must"
-        elif tolerance is not None and any(target.reaches(value, target.must, tolerance=tolerance) for value in values):
+        elif tolerance is not None and (
+            target.is_plain_time or any(target.reaches(value, target.must, tolerance=tolerance) for value in values)
+        ):
             word = "tolerated"
         yield Verdict(target, median, word)
