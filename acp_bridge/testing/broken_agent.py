@@ -22,11 +22,19 @@ def main() -> NoReturn:
     parser.add_argument("--list", action="store_true", help="print every fault with the rules it breaks")
     arguments = parser.parse_args()
     if arguments.list:
+        # whoever reads may have seen enough: then this ends without a word, as other programs in a pipe do
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
         for name, fault in FAULTS.items():
-            sys.stdout.write(f"{name:28} {' '.join(fault.rules):24} {fault.sentence}\n")
+            rules = [f"{rule}*" if rule in fault.schema_only else rule for rule in fault.rules]
+            sys.stdout.write(f"{name:28} {' '.join(rules):24} {fault.sentence}\n")
+        sys.stdout.write("* seen with the official schema only (ACP_SCHEMA)\n")
         sys.exit(0)
     together = [name for name, fault in FAULTS.items() if not fault.alone]
-    faults = frozenset(arguments.fault or together) - {"none"}
+    serve(frozenset(arguments.fault or together) - {"none"})
+
+
+def serve(faults: frozenset[str]) -> NoReturn:
+    """Be the agent that has these faults, on stdin and stdout."""
     signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(0))
     # the protocol's descriptor is kept apart: what a tool prints goes to stderr
     output = os.dup(1)

@@ -8,11 +8,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """`rules` are the ids that it breaks; one that is `alone` would hide the others and is only on when it is named."""
+    """`rules` are the ids that it breaks; one that is `alone` would hide the others and is only on when it is named.
+
+    `schema_only` are those of `rules` that nobody sees without the official schema (`ACP_SCHEMA`).
+    """
 
     sentence: str
     rules: tuple[str, ...]
     alone: bool = False
+    schema_only: tuple[str, ...] = ()
 
 
 FAULTS: dict[str, Fault] = {
@@ -20,9 +24,7 @@ FAULTS: dict[str, Fault] = {
     "prints-on-stdout": Fault("Prints on the protocol's stdout when a tool runs.", ("WIRE-02", "WIRE-01"), alone=True),
     "no-jsonrpc": Fault("Leaves `jsonrpc` out of its frames.", ("WIRE-03", "WIRE-14"), alone=True),
     "zero-as-string": Fault("Answers the id 0 as a string.", ("WIRE-04", "WIRE-05"), alone=True),
-    "answers-twice": Fault(
-        "Sends each result twice.", ("WIRE-05", "WIRE-04", "X-CANCEL-RACE", "X-INIT-EARLY"), alone=True
-    ),
+    "answers-twice": Fault("Sends each result twice.", ("WIRE-05", "WIRE-04", "X-CANCEL-RACE"), alone=True),
     "answers-notifications": Fault(
         "Answers notifications that it does not know with an error.", ("WIRE-06", "X-INIT-EARLY")
     ),
@@ -40,7 +42,7 @@ FAULTS: dict[str, Fault] = {
         "Leaves the message out of errors.", ("WIRE-13", "AUTH-05", "PROMPT-10"), alone=True
     ),
     "null-error-data": Fault("Sends `data: null` in errors.", ("WIRE-13",)),
-    "root-keys": Fault("Adds a key to the params of its frames.", ("WIRE-14",)),
+    "root-keys": Fault("Adds a key to the params of its frames.", ("WIRE-14",), schema_only=("WIRE-14",)),
     "one-location": Fault("Sends the one location of a card where a list of them belongs.", ("WIRE-14",), alone=True),
     "relative-paths": Fault("Shows paths as relative ones.", ("WIRE-15",)),
     "lines-from-0": Fault("Counts lines from 0.", ("WIRE-16",)),
@@ -53,7 +55,11 @@ FAULTS: dict[str, Fault] = {
     "advertises-more": Fault("Advertises logout, which it does not have.", ("INIT-06", "AUTH-06")),
     "needs-home": Fault("Exits without HOME.", ("INIT-07",)),
     "early-requests-lost": Fault("Never answers what came before initialize.", ("INIT-08", "X-INIT-EARLY")),
-    "env-var-method": Fault("Offers an authentication of a type that is not in the protocol.", ("AUTH-01", "WIRE-14")),
+    "env-var-method": Fault(
+        "Offers an authentication of a type that is not in the protocol.",
+        ("AUTH-01", "WIRE-14"),
+        schema_only=("WIRE-14",),
+    ),
     "terminal-login-always": Fault("Offers the terminal login to clients that have none.", ("AUTH-01",)),
     "any-method": Fault("Authenticates with any method.", ("AUTH-02",)),
     "forgets-authentication": Fault("Wants an authentication after each one.", ("AUTH-03",), alone=True),
@@ -125,7 +131,7 @@ FAULTS: dict[str, Fault] = {
     "announces-twice": Fault("Announces each card twice.", ("TOOL-02",)),
     "status-back": Fault("Sets a card that runs back to pending.", ("TOOL-03",)),
     "open-cards-at-end": Fault("Never ends a card.", ("TOOL-03", "FS-02", "LOAD-01", "PERM-04", "TOOL-08")),
-    "content-deltas": Fault("Sends the new part of the content only.", ("TOOL-04",)),
+    "content-deltas": Fault("Sends the last line of an output as its content.", ("TOOL-04",)),
     "raw-strings": Fault("Sends rawInput and rawOutput as strings.", ("TOOL-05",)),
     "empty-old-text": Fault("Shows every file as empty before an edit.", ("TOOL-06", "PERM-03")),
     "terminal-unasked": Fault("Shows display terminals to every client.", ("TOOL-07",), alone=True),

@@ -15,7 +15,7 @@ from typing import Any
 from acp_bridge.testing.broken_agent_wire import Cancel, table
 from acp_bridge.testing.json_values import JsonObject, as_list
 
-READY_SECONDS = 1.0
+READY_SECONDS = 2.0
 """How long a turn waits for a server that has not told its tools."""
 
 
@@ -43,7 +43,7 @@ class McpServer:
             threading.Thread(target=self._greet, daemon=True).start()
 
     def wait(self) -> None:
-        """Return when it has told its tools or has ended, or after a second."""
+        """Return when it has told its tools or has ended, or after two seconds."""
         if self._process is not None:
             self._settled.wait(READY_SECONDS)
 

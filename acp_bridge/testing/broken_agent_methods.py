@@ -20,7 +20,8 @@ from acp_bridge.testing.broken_agent_store import SessionFile, listed, root
 from acp_bridge.testing.broken_agent_wire import INPUT_LIMIT, RpcError, Wire, frames, table
 from acp_bridge.testing.json_values import JsonObject, as_list, as_object
 
-_FLUSH_SECONDS = 2.0
+_FLUSH_SECONDS = 1.0
+_SLOW_END_SECONDS = 3.0
 
 
 class Agent:
@@ -36,6 +37,7 @@ class Agent:
         self._is_logged_out = False
         self._is_forgetful = False
         self._closed: list[str] = []
+        self._closing: list[Session] = []
         self._unanswered: set[str] = set()
         self._ending = threading.Lock()
         self._requests: dict[str, Callable[[JsonObject], JsonObject]] = {
@@ -74,12 +76,13 @@ class Agent:
         # never released: whoever comes second waits for the exit
         self._ending.acquire()
         signal_code = 3 if "exit-code" in self._faults else 0
-        if "impatient-load" in self._faults:
-            time.sleep(1.0)
+        is_busy = any(session.unanswered() for session in self._sessions.values())
+        time.sleep(_SLOW_END_SECONDS if is_busy and "impatient-load" in self._faults else 0)
         if "leaves-orphans" not in self._faults:
             for session in self._sessions.values():
                 session.cancel_all()
             for session in self._sessions.values():
+                session.settle()
                 session.close()
         if flush:
             self._wire.drain(_FLUSH_SECONDS)
@@ -139,6 +142,8 @@ class Agent:
             self._unanswered.discard(method)
             return
         self._wire.answer(request_id, result)
+        while self._closing:
+            self._closing.pop().cancel_all()
         session = self._sessions.get(str(params.get("sessionId", result.get("sessionId"))))
         if session is not None and method in {"session/new", "session/load", "session/resume"}:
             if "answers-load-first" in self._faults and method == "session/load":
@@ -245,7 +250,7 @@ class Agent:
             session.servers = [McpServer(entry) for entry in local]
         if "waits-for-servers" in self._faults:
             for server in session.servers:
-                for _ in range(3):
+                for _ in range(2):
                     server.wait()
         self._sessions[session.id] = session
         self._wire.newest = session.id
@@ -299,10 +304,14 @@ class Agent:
                 return {}
             raise RpcError(-32002, "Resource not found", {"sessionId": session_id})
         if "closed-stays-live" in self._faults:
-            session.cancel_all()
+            session.settle()
             session.stop_servers()
         else:
             del self._sessions[session_id]
+            if "closes-first" in self._faults:
+                self._closing.append(session)
+            else:
+                session.settle()
             session.close()
         if "ids-come-back" in self._faults:
             self._closed.append(session_id)
@@ -315,6 +324,7 @@ class Agent:
             self._unanswered.add("session/delete")
         elif session is not None:
             del self._sessions[session_id]
+            session.settle()
             session.close(delete="delete-keeps" not in self._faults)
         elif "delete-keeps" not in self._faults:
             try:
@@ -335,7 +345,7 @@ class Agent:
 
     def _set_mode(self, params: JsonObject) -> JsonObject:
         session = self._live(params)
-        if "modes-when-idle" in self._faults and session.turns:
+        if "modes-when-idle" in self._faults and session.unanswered():
             raise RpcError(-32600, "the session is busy")
         if params.get("modeId") not in MODES and "any-mode" in self._faults:
             return {}
@@ -359,6 +369,6 @@ class Agent:
         blocks = accepted(params.get("prompt"), self._faults)
         if not key() or self._is_logged_out:
             raise self._auth_required()
-        if "busy-is-deaf" in self._faults and session.turns:
+        if "busy-is-deaf" in self._faults and session.unanswered():
             return
         self._prompts.add(session, Turn(request_id, blocks))

@@ -40,6 +40,7 @@ class Prompts:
     def __init__(self, faults: frozenset[str], wire: Wire) -> None:
         self._faults = faults
         self._wire = wire
+        self._answering = threading.Lock()
 
     def add(self, session: Session, turn: Turn) -> None:
         """Run it when those before it have been answered."""
@@ -65,25 +66,32 @@ class Prompts:
 
     def _settle(self, session: Session, turn: Turn) -> None:
         if "answers-cancel-first" in self._faults:
-            turn.cancel.on_set(lambda: self._wire.answer(turn.request_id, {"stopReason": "cancelled"}))
-        result: JsonObject = {}
+            turn.cancel.on_set(lambda: self._answer(turn, "cancelled"))
+        outcome: str | RpcError
         try:
-            result = {"stopReason": run_turn(session, turn)}
+            outcome = run_turn(session, turn)
         except Cancelled:
-            result = {"stopReason": "cancelled"}
+            outcome = "cancelled"
         except RpcError as error:
-            session.file.flush()
-            self._wire.refuse(turn.request_id, error)
-            return
+            outcome = error
         session.file.flush()
-        is_cancelled = result["stopReason"] == "cancelled"
+        is_cancelled = outcome == "cancelled"
         if is_cancelled and not turn.has_shown and "cancel-is-error" in self._faults:
-            self._wire.refuse(turn.request_id, RpcError(-32603, "the turn was aborted"))
-            return
-        if not ("answers-cancel-first" in self._faults and turn.cancel.is_set):
-            self._wire.answer(turn.request_id, result)
+            outcome = RpcError(-32603, "the turn was aborted")
+        self._answer(turn, outcome)
         if is_cancelled and "late-updates" in self._faults:
             session.send({"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "late"}})
+
+    def _answer(self, turn: Turn, outcome: str | RpcError) -> None:
+        """Answer it with a stop reason or an error, unless it has been answered."""
+        with self._answering:
+            if turn.is_answered:
+                return
+            turn.is_answered = True
+        if isinstance(outcome, RpcError):
+            self._wire.refuse(turn.request_id, outcome)
+        else:
+            self._wire.answer(turn.request_id, {"stopReason": outcome})
 
     def cancel(self, session: Session) -> None:
         if not session.cancel_all():
@@ -99,7 +107,7 @@ class Prompts:
                 for turn in queued:
                     session.turns.remove(turn)
             for turn in queued:
-                self._wire.answer(turn.request_id, {"stopReason": "cancelled"})
+                self._answer(turn, "cancelled")
                 turn.settled.set()
             for turn in found:
                 turn.cancel.set()

@@ -25,8 +25,7 @@ COMMANDS: list[JsonObject] = [
     {"name": "status", "description": "Say what this session is"},
     {"name": "mode", "description": "Change the mode", "input": {"hint": "ask or full"}},
 ]
-_SETTLE_SECONDS = 5.0
-_LATER_SECONDS = 0.2
+_SETTLE_SECONDS = 3.0
 _TERMINAL_KEYS = ("terminal_info", "terminal_output", "terminal_exit")
 
 
@@ -52,13 +51,17 @@ class Client:
 
 @dataclass(slots=True, eq=False)
 class Turn:
-    """One prompt. `settled` is set when it was answered, `has_shown` when the model has said or called something."""
+    """One prompt. `has_shown` is set when the model has said or called something.
+
+    `is_answered` is set with its answer, `settled` when it has left the queue: a client may speak in between.
+    """
 
     request_id: Any
     blocks: list[JsonObject]
     cancel: Cancel = field(default_factory=Cancel)
     settled: threading.Event = field(default_factory=threading.Event)
     has_shown: bool = False
+    is_answered: bool = False
 
 
 class Session:
@@ -211,21 +214,25 @@ class Session:
             self.send({"sessionUpdate": "current_mode_update", key: value})
         self.send({"sessionUpdate": "config_option_update", "configOptions": self.options()})
 
+    def unanswered(self) -> list[Turn]:
+        """The running prompt and those behind it."""
+        with self.lock:
+            return [turn for turn in self.turns if not turn.is_answered]
+
     def cancel_all(self) -> list[Turn]:
         """Cancel the running prompt and those behind it; returns them."""
-        with self.lock:
-            turns = list(self.turns)
+        turns = self.unanswered()
         for turn in turns:
             turn.cancel.set()
         return turns
 
+    def settle(self) -> None:
+        """Cancel the prompts, and return when they have been answered."""
+        for turn in self.cancel_all():
+            turn.settled.wait(_SETTLE_SECONDS)
+
     def close(self, *, delete: bool = False) -> None:
-        """Settle the prompts, end what runs, and let another process have the session."""
-        if "closes-first" in self.faults:
-            threading.Timer(_LATER_SECONDS, self.cancel_all).start()
-        else:
-            for turn in self.cancel_all():
-                turn.settled.wait(_SETTLE_SECONDS)
+        """End what runs beside the prompts, and let another process have the session."""
         self.stop_servers()
         with self.lock:
             self._is_closed = True

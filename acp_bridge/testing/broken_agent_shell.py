@@ -67,26 +67,30 @@ def run_local(card: Card, command: str) -> str:
     family: set[int] = set()
     cancel.on_set(lambda: _end(process, family))
     output = Output(is_bounded="long-lines" not in faults)
-    shown, piece = 0.0, ""
+    shown = 0.0
     for piece in _pieces(process, family):
         output.add(piece)
         if card.terminal is not None:
-            data = str(output) if "repeats-terminal-output" in faults else piece
-            meta = {"terminal_output": {"terminal_id": card.terminal, "data": data}}
-            update: JsonObject = {"sessionUpdate": "tool_call_update", "toolCallId": card.id, "_meta": meta}
-            session.show(update)
+            for data in (piece, str(output)) if "repeats-terminal-output" in faults else (piece,):
+                meta = {"terminal_output": {"terminal_id": card.terminal, "data": data}}
+                update: JsonObject = {"sessionUpdate": "tool_call_update", "toolCallId": card.id, "_meta": meta}
+                session.show(update)
             session.wire.room(cancel)
         elif time.monotonic() - shown > _PAUSE_SECONDS and len(output.head) < _KEPT:
             shown = time.monotonic()
-            card.update(content=[shown_text(piece if "content-deltas" in faults else str(output))])
+            card.update(content=[shown_text(_last_line(output) if "content-deltas" in faults else str(output))])
     code = process.wait()
     status = {"exit_code": code, "signal": None} if code >= 0 else {"exit_code": None, "signal": str(-code)}
     content = None if card.terminal is None else card.content
-    if "content-deltas" in faults and piece:
-        content = [shown_text(piece)]
+    if "content-deltas" in faults:
+        content = [shown_text(_last_line(output))]
     card.close(str(output), is_done=not code, content=content, ended=status)
     cancel.check()
     return f"{output}\n[exit code {code}]"
+
+
+def _last_line(output: Output) -> str:
+    return str(output).rstrip("\n").rpartition("\n")[2]
 
 
 def _pieces(process: "subprocess.Popen[bytes]", family: set[int]) -> Any:
@@ -94,11 +98,13 @@ def _pieces(process: "subprocess.Popen[bytes]", family: set[int]) -> Any:
     stdout: Any = process.stdout
     with stdout:
         while True:
+            # asked first: what one that has ended printed is in the pipe by then
+            has_ended = process.poll() is not None
             ready, _, _ = select.select([stdout], [], [], _PAUSE_SECONDS)
             data = os.read(stdout.fileno(), 1 << 16) if ready else b""
             if data:
                 yield data.decode("utf-8", "replace")
-            elif ready or process.poll() is not None:
+            elif ready or has_ended:
                 break
     process.wait()
     _signal(process.pid, family, signal.SIGKILL)

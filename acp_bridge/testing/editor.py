@@ -38,7 +38,10 @@ class Entry:
 
 
 class Editor:
-    """Starts the agent (several times, for restarts) and talks to it. Not for several threads."""
+    """Starts the agent (several times, for restarts) and talks to it. Not for several threads.
+
+    `began` is the moment (`time.monotonic`) from which its entries count.
+    """
 
     def __init__(
         self,
@@ -69,7 +72,7 @@ class Editor:
         self._running: tuple[subprocess.Popen[bytes], threading.Thread] | None = None
         self._stdin = -1
         self._ended = True
-        self._made_at = time.monotonic()
+        self.began = time.monotonic()
 
     def start(self) -> None:
         """Start a process. Raises `EditorError` when the command cannot be run."""
@@ -179,7 +182,7 @@ class Editor:
                 raise EditorError(f"expected quiet, got {encode(self.entries[before].frame)[:300]}")
 
     def _now(self) -> float:
-        return time.monotonic() - self._made_at
+        return time.monotonic() - self.began
 
     def _close_stdin(self) -> None:
         descriptor, self._stdin = self._stdin, -1

@@ -9,7 +9,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -37,8 +37,8 @@ _STDERR_SHOWN = 8_000  # characters of it in a failure
 class Run:
     """What came of a run: the wire, the logs by order of session creation (None: none was written), the rest.
 
-    `cwd` was where it ran. `transcript` and `logs` are normalised; a foreign agent has no `logs` at all. `report` holds
-    the consumed keys of the replay.
+    `cwd` was where it ran, `began` the moment (`time.monotonic`) from which its entries count. `transcript` and `logs`
+    are normalised; a foreign agent has no `logs` at all. `report` holds the consumed keys of the replay.
     """
 
     entries: tuple[Entry, ...]
@@ -49,6 +49,7 @@ class Run:
     failures: list[str]
     stderr: str
     cwd: str = ""
+    began: float = field(default=0.0, compare=False)
 
 
 def run_scenario(
@@ -174,6 +175,7 @@ def _harvest(root: Path, scenario: Scenario, editor: Editor, player: Player, fai
         report=read_lines(report) if report.exists() else [],
         failures=failures,
         cwd=str(root / "cwd"),
+        began=editor.began,
         stderr=(root / "stderr").read_text(encoding="utf-8", errors="replace")[-_STDERR_SHOWN:],
     )
 

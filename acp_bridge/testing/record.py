@@ -133,12 +133,17 @@ def _record_foreign(
             with recording_proxy(url, key=key) as proxy:
                 run = run_scenario(copy, command=command, env=env, model_url=proxy.url, seconds=seconds)
             _raise_for(scenario, run, run.failures)
-            script = _script_text(moved(proxy.answers(), old=run.cwd, new=CWD))
+            script = _script_text(moved(proxy.answers(cancels=_cancels(run)), old=run.cwd, new=CWD))
             copy.model.write_text(script, encoding="utf-8", newline="\n")
             # what counts is the script: a path that was said in two pieces is said in one from now on
             return run_scenario(copy, command=command, env=env, seconds=seconds)
     wanted = " or ".join(f"{key_name} with {url_name}" for key_name, url_name in _PROVIDERS)
     raise RecordingError(f"{scenario.name}: a recording needs a provider: set {wanted}")
+
+
+def _cancels(run: Run) -> list[float]:
+    methods = [(entry.at, entry.frame.get("method")) for entry in run.entries if entry.sender == "client"]
+    return [run.began + at for at, method in methods if method == "session/cancel"]
 
 
 def _script_text(answers: Sequence[JsonObject]) -> str:

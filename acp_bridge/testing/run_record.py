@@ -19,6 +19,7 @@ def run_record(run: Run) -> JsonObject:
         "failures": run.failures,
         "stderr": run.stderr,
         "cwd": run.cwd,
+        "began": run.began,
     }
 
 

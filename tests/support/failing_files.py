@@ -3,12 +3,15 @@
 import errno
 import os
 import threading
+from pathlib import Path
 
-from agent_loop.session.journal import FileOperations
+from agent_loop.session.log_file import FileOperations
 
 
 class FailingFiles(FileOperations):
-    """Set `write_error`, `sync_error`, `truncate_error` to an errno to fail the calls of that kind from then on.
+    """Set `write_error`, `sync_error`, `truncate_error`, `directory_error` to an errno to fail the calls of that kind
+    from then on; the last after `directory_syncs_before_error` that go well. `durable` is how many bytes the file that
+    was synced last had then. A sync waits for `hang`, then fails with `hanging_error`.
 
     `short` limits how many bytes one write takes; with `write_error` set the limit is written first, then it fails.
     """
@@ -17,10 +20,14 @@ class FailingFiles(FileOperations):
         self.write_error: int | None = None
         self.sync_error: int | None = None
         self.truncate_error: int | None = None
+        self.directory_error: int | None = None
+        self.directory_syncs_before_error = 0
         self.short: int | None = None
         self.writes = 0
         self.syncs = 0
+        self.durable = 0
         self.hang: threading.Event | None = None
+        self.hanging_error: int | None = None
 
     def write(self, descriptor: int, data: memoryview) -> int:
         self.writes += 1
@@ -34,13 +41,22 @@ class FailingFiles(FileOperations):
         self.syncs += 1
         if self.hang is not None:
             self.hang.wait(60)
+            _raise(self.hanging_error)
             return
         _raise(self.sync_error)
         super().sync(descriptor)
+        self.durable = os.fstat(descriptor).st_size
 
     def truncate(self, descriptor: int, size: int) -> None:
         _raise(self.truncate_error)
         super().truncate(descriptor, size)
+
+    def sync_directory(self, directory: Path) -> None:
+        if self.directory_syncs_before_error:
+            self.directory_syncs_before_error -= 1
+        else:
+            _raise(self.directory_error)
+        super().sync_directory(directory)
 
 
 def _raise(code: int | None) -> None:

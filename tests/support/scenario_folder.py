@@ -8,11 +8,12 @@ from typing import Any
 
 from tests.support.stub_scenario import STUB, stub_scenario
 
-FOREIGN = (sys.executable, str(Path(__file__).with_name("foreign_agent.py")))
+FOREIGN = (sys.executable, "-S", str(Path(__file__).with_name("foreign_agent.py")))
 # an installed distribution that declares the plugin has it loaded already
 PLUGIN = () if entry_points(group="pytest11", name="acp") else ("-p", "acp_bridge.testing.plugin")
 _UNUSED = ("cacheprovider", "hypothesispytest", "asyncio", "anyio", "pytest_cov")
-PARALLEL = (*PLUGIN, *(word for name in _UNUSED for word in ("-p", f"no:{name}")))
+# nobody looks at an assertion in there
+PARALLEL = ("--assert=plain", *PLUGIN, *(word for name in _UNUSED for word in ("-p", f"no:{name}")))
 PLAIN = (*PARALLEL, "-p", "no:xdist")
 
 

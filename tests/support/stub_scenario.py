@@ -7,7 +7,8 @@ from typing import Any
 
 from acp_bridge.testing.scenario import AgentProfile, Scenario
 
-STUB = (sys.executable, str(Path(__file__).with_name("stub_agent.py")))
+# without `site` nothing measures it: it is no part of the product
+STUB = (sys.executable, "-S", str(Path(__file__).with_name("stub_agent.py")))
 
 
 def prompt(text: str, **fields: Any) -> dict[str, Any]:

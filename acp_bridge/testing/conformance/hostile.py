@@ -105,6 +105,8 @@ def cancel_races_with_completion(lab: Lab) -> None:
             got = stop_reason(frame)
             require(got in {"end_turn", "cancelled"}, f"a cancel raced with the end of a turn: {shown(body_of(frame))}")
             turns.append(turn)
+        # one that has certainly lost the race
+        turns[-1].cancel()
         _goes_on(lab, turns[-1])
         answers = [frame.get("id") for frame in agent.frames if "method" not in frame]
         counts = {turn.id: answers.count(turn.id) for turn in turns}
@@ -129,9 +131,11 @@ def _cancel(turn: Turn, when: str) -> None:
     turn.cancelled(when)
 
 
-def _goes_on(lab: Lab, turn: Turn) -> None:
-    """The session is as good as before."""
-    begin(lab, turn.agent, turn.session, said("fine")).completed()
+def _goes_on(lab: Lab, turn: Turn) -> Turn:
+    """The session is as good as before: one more turn, which is over."""
+    another = begin(lab, turn.agent, turn.session, said("fine"))
+    another.completed()
+    return another
 
 
 def a_question_answered_twice(lab: Lab) -> None:
@@ -153,12 +157,17 @@ def a_late_answer_is_dropped(lab: Lab) -> None:
         turn = begin(lab, agent, agent.new_session(), shell("touch ran"), said("fine"))
         request = turn.asked()
         _cancel(turn, "with an open question")
+        since = len(agent.entries)
         agent.send({"jsonrpc": "2.0", "id": request["id"], **permit(request, "allow_once")})
         agent.send({"jsonrpc": "2.0", "id": "an id nobody used", **permit(request, "allow_once")})
-        answers = [frame for frame in agent.quiet(_QUIET_SECONDS) if "method" not in frame]
+        agent.quiet(_QUIET_SECONDS)
+        # what comes of them has come when the next prompt is over
+        after = _goes_on(lab, turn)
+        answers = [
+            frame for frame in agent.frames_since(since) if "method" not in frame and frame.get("id") != after.id
+        ]
         require(not answers, f"a late answer was itself answered: {shown(answers)}")
         require(not (lab.cwd / "ran").exists(), "a late yes let the tool run")
-        _goes_on(lab, turn)
 
 
 def an_open_question_holds_one_session(lab: Lab) -> None:

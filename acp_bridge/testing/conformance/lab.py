@@ -25,7 +25,7 @@ from acp_bridge.testing.json_values import JsonObject
 # what a program needs to start at all, and what measures it; nothing that tells one machine from another
 _PASSED = ("PATH", "LANG", "LC_ALL", "SYSTEMROOT")
 _PASSED_PREFIX = "COVERAGE_"
-_SAVING_SECONDS = 0.5
+_SAVING_SECONDS = 2.0
 _KEY = "key-of-the-scripted-model"
 _PROTOCOL = 1
 _LINES_SHOWN = 12

@@ -9,7 +9,6 @@ from acp_bridge.testing.conformance.stimulus import Answer, gated, last_user_tex
 from acp_bridge.testing.conformance.turns import (
     TURN_UPDATES,
     Check,
-    Turn,
     begin,
     body_of,
     commands,
@@ -218,7 +217,7 @@ def a_path_is_no_command(lab: Lab) -> None:
         turn = begin(lab, agent, session, *[said_by_prompt] * 2, text="hello")
         turn.completed()
         provoked(lab.model.requests, "the model was never called")
-        frame = Turn(agent, session, agent.send_prompt(session, text), len(agent.entries)).end()
+        frame = begin(lab, agent, session, text=text).end()
         require(stop_reason(frame), f"the prompt {text!r} got {shown(body_of(frame))}")
         seen = any(text in each for each in user_texts(lab.model.requests[-1].body))
         require(seen, f"the prompt {text!r} did not reach the model")

@@ -117,6 +117,8 @@ def nothing_is_left_of_a_closed_session(lab: Lab) -> None:
     """CLOSE-02."""
     with lab.agent() as agent:
         session = agent.new_session()
+        # helpers that an agent keeps for itself start with its first command
+        begin(lab, agent, session, shell("true")).end()
         before = agent.children()
         turn = begin(lab, agent, session, shell("touch started; " + FOREVER))
         turn.file(lab.cwd / "started")

@@ -3,6 +3,7 @@
 May not know: permission answers beyond allow and reject. Invariant: each check speaks about one rule, by its id.
 """
 
+import contextlib
 from pathlib import Path
 
 from acp_bridge.testing.conformance import rules_permission
@@ -24,10 +25,12 @@ from acp_bridge.testing.conformance.turns import (
     shown,
     statuses,
 )
+from acp_bridge.testing.editor import EditorError
 from acp_bridge.testing.json_values import JsonObject, as_object, encode
 
 TERMINAL_OUTPUT: JsonObject = {"_meta": {"terminal_output": True}}
 _ORDER = {"pending": 0, "in_progress": 1, "completed": 2, "failed": 2}
+_EXIT_SECONDS = 2.0
 
 
 def ids_are_unique(lab: Lab) -> None:
@@ -174,6 +177,7 @@ def terminal_output_comes_once(lab: Lab) -> None:
         turn.file(lab.cwd / "started")
         turn.cancel()
         turn.end()
+        _wait_for_exit(turn)
         _exits_once(turn.cards(), "a cancelled command")
     with lab.agent(capabilities=TERMINAL_OUTPUT, answers="reject") as agent:
         for replay in replays(lab, agent, session):
@@ -182,6 +186,17 @@ def terminal_output_comes_once(lab: Lab) -> None:
             _exits_once(replayed, "session/load")
         rejected = ran(lab, agent, agent.new_session(), shell("echo never"), said("done"))
         _exits_once(rejected.cards(), "a rejected command")
+
+
+def _wait_for_exit(turn: Turn) -> None:
+    """That of a cancelled command; whether it may come behind the prompt's response is another rule's question."""
+    with contextlib.suppress(EditorError):
+        turn.agent.wait_update(
+            turn.session,
+            matches=lambda update: bool(_meta(update, "terminal_exit")),
+            since=turn.since,
+            seconds=_EXIT_SECONDS,
+        )
 
 
 def _opened(found: dict[str, list[JsonObject]]) -> dict[str, list[JsonObject]]:

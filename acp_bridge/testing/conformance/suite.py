@@ -54,6 +54,7 @@ _MODULES = (
     rules_end,
     hostile,
 )
+_UNCHECKED = "not checked: "
 
 
 def run_rule(
@@ -81,7 +82,7 @@ def run_rule(
         if (own := findings.get(rule.id)) and outcome != "broken":
             outcome, text = _found(rule, own)
     unchecked = not_judged() if rule.id == "WIRE-14" else []
-    text = "\n".join(filter(None, [text, *(f"not checked: {reason}" for reason in unchecked)]))
+    text = "\n".join(filter(None, [text, *(f"{_UNCHECKED}{reason}" for reason in unchecked)]))
     result = Result(rule.id, rule.strength, outcome, text, time.monotonic() - began, findings)
     return _known(result, known)
 
@@ -137,14 +138,17 @@ def settle(results: Iterable[Result], *, known: Iterable[str] = ()) -> list[Resu
     for row in rows:
         for rule_id, lines in row.findings.items():
             found.setdefault(rule_id, []).extend(f"{line} (in {row.id})" for line in lines)
-    strengths = {rule.id: rule for rule in RULES}
+    rules = {rule.id: rule for rule in RULES}
     settled: list[Result] = []
     for row in rows:
-        if row.id in JUDGES and row.id in found and row.verdict not in {"broken", "warning", "known"}:
-            verdict, text = _found(strengths[row.id], found[row.id])
-            settled.append(_known(replace(row, verdict=verdict, text=text), known))
-        else:
-            settled.append(row)
+        settled.append(row)
+        if row.id in JUDGES and row.id in found and row.verdict not in {"broken", "known"}:
+            verdict, text = _found(rules[row.id], found[row.id])
+            # a warning is told already, unless others make more of it
+            if row.verdict != "warning" or verdict == "broken":
+                unchecked = [line for line in row.text.splitlines() if line.startswith(_UNCHECKED)]
+                changed = replace(row, verdict=verdict, text="\n".join([text, *unchecked]))
+                settled[-1] = _known(changed, known)
     return settled
 
 

@@ -1,6 +1,7 @@
 """The broken agent without a fault is a whole agent: what its rules do not ask of it."""
 
 import json
+import signal
 import sys
 from contextlib import contextmanager
 
@@ -134,7 +135,7 @@ def test_a_question_without_an_answer_is_told(capabilities, said):
 
 @pytest.mark.parametrize(("policy", "said"), [("allow", "echo hi"), ("reject", "the user did not allow it")])
 def test_a_tool_of_a_server_is_called(policy, said):
-    server = {"name": "my server", "command": sys.executable, "args": ["-c", SERVER], "env": []}
+    server = {"name": "my server", "command": sys.executable, "args": ["-S", "-c", SERVER], "env": []}
     with world() as lab, lab.agent(answers=policy) as agent:
         session = agent.new_session(mcpServers=[server, {"name": "none", "command": "/no/such/program"}])
         lab.model.script(calls("mcp_my_server_echo", say="hi"))
@@ -143,7 +144,12 @@ def test_a_tool_of_a_server_is_called(policy, said):
 
 
 def test_a_server_that_ends_gives_no_result():
-    server = {"name": "s", "command": sys.executable, "args": ["-c", SERVER.replace("tools/call", "none")], "env": []}
+    server = {
+        "name": "s",
+        "command": sys.executable,
+        "args": ["-S", "-c", SERVER.replace("tools/call", "none")],
+        "env": [],
+    }
     with world() as lab, lab.agent() as agent:
         session = agent.new_session(mcpServers=[server])
         lab.model.script(calls("mcp_s_echo", say="hi"))
@@ -236,6 +242,7 @@ def test_requests_that_cannot_be_are_errors():
         assert agent.error("session/prompt", {"sessionId": session, "prompt": []})["code"] == -32602
         assert agent.error("session/load", {"sessionId": "none", "cwd": str(lab.cwd)})["code"] == -32002
         assert agent.error("session/close", {"sessionId": "none"})["code"] == -32002
+        assert agent.error("session/list", {"cursor": "none"})["code"] == -32602
         assert agent.error("session/set_mode", {"sessionId": session, "modeId": "none"})["code"] == -32602
         assert agent.call("session/delete", {"sessionId": "none"}) == {}
         agent.write(b'{"jsonrpc":"2.0","id":[],"method":"session/list"}\n\n{}\n')
@@ -271,7 +278,12 @@ def test_a_model_that_is_busy_is_asked_again_and_one_that_stays_busy_is_an_error
 
 
 def test_a_fault_that_waits_for_servers_does_not_wait_for_quick_ones():
-    server = {"name": "s", "command": sys.executable, "args": ["-c", SERVER], "env": [{"name": "A", "value": "b"}]}
+    server = {
+        "name": "s",
+        "command": sys.executable,
+        "args": ["-S", "-c", SERVER],
+        "env": [{"name": "A", "value": "b"}],
+    }
     with world("waits-for-servers") as lab, lab.agent() as agent:
         session = agent.new_session(mcpServers=[server])
         agent.prompt(session)
@@ -302,6 +314,20 @@ def test_a_command_with_an_odd_word_changes_nothing():
         session = agent.new_session()
         agent.prompt(session, "/mode sideways")
         assert texts(agent.updates(session)) == "0 messages, mode ask"
+
+
+def test_a_signal_ends_it_in_good_order():
+    with world() as lab, lab.agent() as agent:
+        agent.new_session()
+        agent.signal(signal.SIGTERM)
+        assert agent.exit(10.0) == 0
+
+
+def test_it_ends_when_nobody_can_read_it_any_more():
+    with world() as lab, lab.agent() as agent:
+        agent.close_stdout()
+        agent.request("session/list")
+        assert agent.exit(10.0) == 0
 
 
 def test_an_unknown_fault_is_refused(monkeypatch, capsys):

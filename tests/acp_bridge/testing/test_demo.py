@@ -1,18 +1,26 @@
 """The demo: the real agent on a recorded session, printed; and a reload that is compared, not claimed."""
 
 import io
-import os
+import runpy
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from rich.console import Console
 
+from acp_bridge.testing import demo
 from acp_bridge.testing.demo import Screen, play
+from tests.support.measuring import UNMEASURED
 from tests.support.official import agent_command
 
 DEMO = Path(__file__).parents[3] / "snapshots" / "demo"
+
+
+@pytest.fixture(autouse=True)
+def _unmeasured_agents(monkeypatch):
+    for name in UNMEASURED:
+        monkeypatch.delenv(name)
 
 
 def screen():
@@ -39,24 +47,14 @@ def test_a_person_sees_prompt_thoughts_card_answer_and_a_reload_that_is_the_same
     assert len(paused) > 50
 
 
-def test_the_command_ends_well_and_leaves_the_recorded_workspace_alone():
+def test_the_command_ends_well_and_leaves_the_recorded_workspace_alone(monkeypatch, capsys):
     before = (DEMO / "workspace" / "greet.py").read_bytes()
-    command = [sys.executable, "-m", "acp_bridge.testing.demo", str(DEMO)]
-    folder = str(Path(sys.executable).parent)
-    done = subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-        env={**_environment(), "PATH": f"{folder}:/usr/bin:/bin"},
-    )
-    assert (done.returncode, done.stderr) == (0, "")
+    monkeypatch.setattr(sys, "argv", ["demo", str(DEMO)])
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:/usr/bin:/bin")
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_path(demo.__file__, run_name="__main__")
+    assert (ended.value.code, capsys.readouterr().err) == (0, "")
     assert (DEMO / "workspace" / "greet.py").read_bytes() == before
-
-
-def _environment():
-    return {name: value for name, value in os.environ.items() if name.startswith("COVERAGE_")}
 
 
 def test_a_reload_that_shows_something_else_is_called_so(tmp_path):

@@ -29,7 +29,7 @@ def editor_for(tmp_path: Path, *command: str, answers=None, seconds: float = 30.
 
 
 def python(code: str) -> tuple[str, str, str]:
-    return (sys.executable, "-c", code)
+    return (sys.executable, "-S", "-c", code)
 
 
 def any_frame(_frame) -> bool:

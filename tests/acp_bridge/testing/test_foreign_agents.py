@@ -64,14 +64,15 @@ def test_calls_too_many_and_too_few_are_failures(tmp_path):
 
 
 def test_it_finds_its_model_under_a_name_of_its_own(tmp_path):
-    command = (FOREIGN[0], "-c", "import os, sys; sys.stderr.write(os.environ['MY_MODEL'] + ' ' + os.environ['PLAIN'])")
+    code = "import os, sys; sys.stderr.write(os.environ['MY_MODEL'] + ' ' + os.environ['PLAIN'])"
+    command = (FOREIGN[0], "-S", "-c", code)
     run = run_scenario(foreign(tmp_path), command=command, env={"MY_MODEL": "{model_url}/v1", "PLAIN": "x"})
     assert run.stderr.startswith("http://127.0.0.1:")
     assert run.stderr.endswith("/v1 x")
 
 
 def test_what_leads_to_a_model_stays_unset_where_there_is_none(tmp_path):
-    command = (FOREIGN[0], "-c", "import os, sys; sys.stderr.write(str('MY_MODEL' in os.environ))")
+    command = (FOREIGN[0], "-S", "-c", "import os, sys; sys.stderr.write(str('MY_MODEL' in os.environ))")
     assert (
         run_scenario(stub_scenario(tmp_path / "s"), command=command, env={"MY_MODEL": "{model_url}"}).stderr == "False"
     )
@@ -106,6 +107,18 @@ def test_a_recording_keeps_what_the_provider_said_and_replays_without_it(tmp_pat
     assert judge(scenario, run, Referee(environment={})) == []
     assert texts(run) == ["in ", "{{cwd}}"] * 2
     assert check_folders(tmp_path, [scenario]) == []
+
+
+def test_a_turn_that_was_cancelled_is_recorded_and_replays(tmp_path):
+    scenario = foreign(tmp_path, {"op": "promptAndCancel", "text": "endless count"}, prompt("model that will do"))
+    endless = {"stream": [{"text": ["1"]}, {"silence": True}]}
+    with served([endless, provider_answer("as you like")]) as provider:
+        record(scenario, environment=environment(provider.base_url))
+    broken_off, whole = json.loads(scenario.model.read_text())
+    assert broken_off["stream"][0]["event"]["choices"][0]["delta"] == {"content": "1"}
+    assert (broken_off["stream"][1:], whole["stream"][-1]) == ([{"silence": True}], {"done": True})
+    results = [json.loads(line).get("result", {}) for line in scenario.golden.read_text().splitlines()]
+    assert [row["stopReason"] for row in results if "stopReason" in row] == ["cancelled", "end_turn"]
 
 
 def test_the_other_provider_name_does_as_well(tmp_path):

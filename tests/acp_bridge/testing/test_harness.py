@@ -11,7 +11,7 @@ def test_a_run_has_a_world_of_its_own_that_is_gone_afterwards(tmp_path):
     (scenario.directory / "workspace" / "deep").mkdir(parents=True)
     (scenario.directory / "workspace" / "deep" / "x.txt").write_text("x")
     code = "import os, sys; sys.stderr.write(str(sorted(os.environ.items())) + os.getcwd() + str(os.listdir('deep')))"
-    run = run_scenario(scenario, command=(sys.executable, "-c", code), env={"EXTRA": "1"})
+    run = run_scenario(scenario, command=(sys.executable, "-S", "-c", code), env={"EXTRA": "1"})
     assert "('EXTRA', '1')" in run.stderr
     assert "('DSH_SNAPSHOT', 'replay')" in run.stderr
     assert "['x.txt']" in run.stderr
@@ -24,7 +24,7 @@ def test_no_variable_of_this_machine_reaches_the_agent(tmp_path):
     os.environ["HARNESS_TEST_VARIABLE"] = "x"
     try:
         code = "import os, sys; sys.stderr.write(' '.join(os.environ))"
-        run = run_scenario(stub_scenario(tmp_path / "s"), command=(sys.executable, "-c", code))
+        run = run_scenario(stub_scenario(tmp_path / "s"), command=(sys.executable, "-S", "-c", code))
     finally:
         del os.environ["HARNESS_TEST_VARIABLE"]
     assert "HARNESS_TEST_VARIABLE" not in run.stderr
@@ -39,7 +39,7 @@ def test_paths_of_the_recording_are_absolute(tmp_path):
     os.chdir(tmp_path)
     try:
         relative = type(scenario)(Path("s"), True, "authored", env=scenario.env, profile=scenario.profile)
-        run = run_scenario(relative, command=(sys.executable, "-c", code))
+        run = run_scenario(relative, command=(sys.executable, "-S", "-c", code))
     finally:
         os.chdir(here)
     table = dict(part.split("=", 1) for part in run.stderr.split("|"))
@@ -75,7 +75,7 @@ def test_a_log_of_a_session_that_nobody_opened_is_a_failure(tmp_path):
         "open(root + '/x.jsonl', 'w').write(json.dumps({'type': 'session', 'id': 'stranger', 'createdAt': 1}));"
         f"os.execv({STUB[0]!r}, {STUB!r})"
     )
-    run = run_scenario(stub_scenario(tmp_path / "s"), command=(sys.executable, "-c", code))
+    run = run_scenario(stub_scenario(tmp_path / "s"), command=(sys.executable, "-S", "-c", code))
     assert run.failures == ["a log of the unknown session stranger"]
 
 
@@ -113,6 +113,7 @@ def test_the_spill_root_is_masked_where_the_profile_says_it_is(tmp_path):
     profile = type(scenario.profile)(
         command=(
             sys.executable,
+            "-S",
             "-c",
             f"import os; os.environ['X'] = os.environ['HOME']; os.execv({STUB[0]!r}, {STUB!r})",
         ),

@@ -2,12 +2,13 @@
 
 import json
 import os
-import subprocess
+import runpy
 import sys
 from pathlib import Path
 
 import pytest
 
+from acp_bridge.testing import __main__
 from acp_bridge.testing.__main__ import main
 from acp_bridge.testing.harness import run_scenario
 from acp_bridge.testing.json_values import read_lines, write_lines
@@ -16,8 +17,6 @@ from acp_bridge.testing.record import RecordingError, record
 from acp_bridge.testing.scenario import Scenario
 from acp_bridge.testing.validate import Referee
 from tests.support.stub_scenario import STUB, prompt, stub_scenario
-
-REPOSITORY = Path(__file__).parents[3]
 
 
 def verdict(scenario: Scenario) -> list[str]:
@@ -97,14 +96,14 @@ def test_a_run_that_does_not_replay_writes_nothing(tmp_path):
         "import sys, pathlib\n"
         f"counter = pathlib.Path({str(counter)!r})\n"
         "counter.write_text((counter.read_text() if counter.exists() else '') + 'x')\n"
-        f"sys.path.insert(0, {str(Path(STUB[1]).parent)!r})\n"
+        f"sys.path.insert(0, {str(Path(STUB[-1]).parent)!r})\n"
         "import stub_agent\n"
         "old = stub_agent.say\n"
         "stub_agent.say = lambda session, text: old(session, text + counter.read_text())\n"
         "stub_agent.main()\n"
     )
     with pytest.raises(RecordingError, match=r"the transcript of the replay differs at record 3"):
-        record(scenario, command=(sys.executable, str(wrapper)))
+        record(scenario, command=(sys.executable, "-S", str(wrapper)))
     assert [path.name for path in scenario.directory.iterdir()] == ["input.json"]
 
 
@@ -121,7 +120,7 @@ def test_a_recording_talks_to_the_model_of_its_script(tmp_path):
         f"    open({str(seen)!r}, 'wb').write(urllib.request.urlopen(request).read())\n"
         f"os.execv({STUB[0]!r}, {STUB!r})\n"
     )
-    record(scenario, command=(sys.executable, "-c", code))
+    record(scenario, command=(sys.executable, "-S", "-c", code))
     assert "hello" in seen.read_text()
 
 
@@ -131,7 +130,7 @@ def test_without_a_script_a_recording_talks_to_the_provider_of_the_environment(t
     code = f"import os; {note}; os.execv({STUB[0]!r}, {STUB!r})"
     os.environ["DEEPSEEK_API_KEY"] = "k"
     try:
-        record(stub_scenario(tmp_path / "s"), command=(sys.executable, "-c", code))
+        record(stub_scenario(tmp_path / "s"), command=(sys.executable, "-S", "-c", code))
     finally:
         del os.environ["DEEPSEEK_API_KEY"]
     assert seen.read_text() == "k-"  # recorded with the key, replayed without
@@ -197,7 +196,7 @@ def test_broken_rules_of_the_protocol_and_stderr_are_findings(tmp_path):
 
 def test_a_run_without_an_answer_to_initialize_advertises_nothing(tmp_path):
     scenario = recorded(tmp_path, has_model_turn=False, capabilities=("loadSession",))
-    run = run_scenario(scenario, command=(sys.executable, "-c", "pass"))
+    run = run_scenario(scenario, command=(sys.executable, "-S", "-c", "pass"))
     assert "loadSession is not advertised" in judge(scenario, run, Referee(environment={}))
 
 
@@ -268,7 +267,8 @@ def test_an_unknown_name_is_an_error(root, capsys):
     assert "declares no three" in capsys.readouterr().out
 
 
-def test_the_module_is_a_command(root):
-    command = [sys.executable, "-m", "acp_bridge.testing", "check", "--root", str(root), "nothing"]
-    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False, timeout=60)
-    assert (done.returncode, done.stdout) == (2, f"{root}/scenarios.toml: declares no nothing\n")
+def test_the_module_is_a_command(root, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["testing", "check", "--root", str(root), "nothing"])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_path(__main__.__file__, run_name="__main__")
+    assert (ended.value.code, capsys.readouterr().out) == (2, f"{root}/scenarios.toml: declares no nothing\n")

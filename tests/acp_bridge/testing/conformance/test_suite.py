@@ -1,9 +1,10 @@
 import json
-import subprocess
+import runpy
 import sys
 
 import pytest
 
+from acp_bridge.testing.conformance import __main__
 from acp_bridge.testing.conformance.__main__ import main
 from acp_bridge.testing.conformance.rule import Rule
 from acp_bridge.testing.conformance.stimulus import NO_TOOL
@@ -124,7 +125,11 @@ def test_settling_reports_under_a_rule_what_the_frames_of_others_broke():
         Result("NEW-01", "MUST", "ok", findings={"WIRE-01": ("a line",), "TOOL-02": ("a card",)}),
         Result("TOOL-02", "MUST", "broken", "seen before"),
         Result("TOOL-03", "SHOULD", "not-provoked", "no tool"),
-        Result("NEW-02", "MUST", "ok", findings={"TOOL-03": ("a status",)}),
+        Result("NEW-02", "MUST", "ok", findings={"TOOL-03": ("a status",), "WIRE-13": ("an error",)}),
+        Result("WIRE-13", "MUST", "warning", "a null", findings={"WIRE-13": (f"{SOFT}a null",)}),
+        Result("WIRE-14", "MUST", "ok", "not checked: official schema"),
+        Result("NEW-03", "MUST", "ok", findings={"WIRE-14": ("a shape",), "PERM-07": ("an order",)}),
+        Result("PERM-07", "CLIENT", "warning", "seen before"),
     ]
     settled = settle(rows, known=["TOOL-03"])
     assert [(row.verdict, row.text) for row in settled] == [
@@ -133,6 +138,10 @@ def test_settling_reports_under_a_rule_what_the_frames_of_others_broke():
         ("broken", "seen before"),
         ("known", "a status (in NEW-02)"),
         ("ok", ""),
+        ("broken", f"an error (in NEW-02)\n{SOFT}a null (in WIRE-13)"),
+        ("broken", "a shape (in NEW-03)\nnot checked: official schema"),
+        ("ok", ""),
+        ("warning", "seen before"),
     ]
 
 
@@ -179,10 +188,11 @@ def test_the_exit_code_tells_whether_anything_failed(capsys):
     assert "1 known" in capsys.readouterr().out
 
 
-def test_the_suite_is_a_program():
-    program = [sys.executable, "-m", "acp_bridge.testing.conformance", "--agent", command(), "INIT-01"]
-    done = subprocess.run(program, capture_output=True, text=True, check=True)
-    assert "1 rules: 1 ok" in done.stdout
+def test_the_suite_is_a_program(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["conformance", "--agent", command(), "INIT-01"])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_path(__main__.__file__, run_name="__main__")
+    assert (ended.value.code, "1 rules: 1 ok" in capsys.readouterr().out) == (0, True)
 
 
 def test_an_unknown_rule_is_an_error_of_usage(capsys):

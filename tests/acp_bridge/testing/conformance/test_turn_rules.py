@@ -10,6 +10,7 @@ import pytest
 from acp_bridge.testing.conformance.manifest import RULES
 from acp_bridge.testing.conformance.suite import all_checks, run_rule
 from tests.support import puppet_agent
+from tests.support.measuring import UNMEASURED
 
 BROKEN_AGENT = (sys.executable, "-m", "acp_bridge.testing.broken_agent", "--fault")
 PUPPET = (sys.executable, "-S", puppet_agent.__file__)
@@ -46,6 +47,23 @@ def ask_model():
     tool = {"function": {"name": "sh", "parameters": {"properties": {"command": {"type": "string"}}}}}
     body = json.dumps({"messages": [], "stream": True, "tools": [tool]}).encode()
     return urllib.request.urlopen(os.environ["OPENAI_BASE_URL"] + "/chat/completions", body)
+"""
+# it has modes and commands, and no session after its end
+FORGETFUL = f"""
+{MODEL}
+modes = {{"currentModeId": "a", "availableModes": [{{"id": "a", "name": "A"}}, {{"id": "b", "name": "B"}}]}}
+def new(frame):
+    reply(frame, {{"sessionId": "s", "modes": modes}})
+    update("s", "available_commands_update", availableCommands=[{{"name": "help", "description": "helps"}}])
+on["session/new"] = new
+def set_mode(frame):
+    update("s", "current_mode_update", currentModeId=frame["params"]["modeId"])
+    reply(frame, {{}})
+on["session/set_mode"] = set_mode
+def prompt(frame):
+    ask_model().read()
+    reply(frame, {{"stopReason": "end_turn"}})
+on["session/prompt"] = prompt
 """
 # it takes no notice of a cancel
 DEAF = """
@@ -102,10 +120,11 @@ on["session/prompt"] = prompt
 """,
     "X-SLOW-END": f"""
 {MODEL}
+import signal
 def prompt(frame):
     ask_model()
     while True:
-        pass
+        signal.pause()
 on["session/prompt"] = prompt
 """,
     # agents that are wrong in ways that the broken agent is not
@@ -121,12 +140,18 @@ on["session/prompt"] = prompt
 
 
 def result(rule_id, command, *, seconds=10.0):
-    return run_rule(BY_ID[rule_id], all_checks()[rule_id], command, seconds=seconds)
+    return run_rule(BY_ID[rule_id], all_checks()[rule_id], command, seconds=seconds, env=UNMEASURED)
 
 
 @pytest.mark.parametrize("rule_id", NEEDS_A_RICH_AGENT)
 def test_a_rich_agent_keeps(rule_id):
     found = result(rule_id, (*BROKEN_AGENT, "none"))
+    assert (found.verdict, found.text) == ("ok", "")
+
+
+@pytest.mark.parametrize("rule_id", ["MODE-01", "UPD-07"])
+def test_an_agent_that_opens_no_session_again_is_held_to_what_it_shows_once(rule_id):
+    found = result(rule_id, (*PUPPET, FORGETFUL))
     assert (found.verdict, found.text) == ("ok", "")
 
 
