@@ -220,3 +220,10 @@ def test_what_is_registered_later_is_redacted_from_then_on():
     assert (redactor.feed("hunter22"), output.feed(b"hunter22")) == ("hunter22", b"hunter22")
     secrets.add("NAME", "hunter22")
     assert (redactor.feed("hunter22"), output.feed(b"hunter22")) == ("[redacted:NAME]", b"[redacted:NAME]")
+
+
+def test_a_secret_that_ends_in_the_beginning_of_another_is_given_out_whole_and_the_other_still_found():
+    redactor = Redactor(registry(ONE="k3y/first+BBBB-12", TWO="BBBB-12+second/9"))
+    assert redactor.feed("a k3y/first+BBBB-12") == "a [redacted:ONE]"
+    assert redactor.feed(" BBBB-12+second/9.") == " [redacted:TWO]."
+    assert redactor.finish() == ""

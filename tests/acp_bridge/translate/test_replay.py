@@ -147,3 +147,10 @@ def test_one_long_text_of_a_call_makes_a_summary_of_the_whole_call():
     result["content"][0]["text"] += "z"
     (card,) = replay(*turn(("tool/result", result)))
     assert len(card["content"][0]["content"]["text"]) < SUMMARY + 100
+
+
+def test_long_text_of_a_call_without_terminal_output_is_summarised_too():
+    result = {"turn": 1, "step": 1, "callId": "c", "content": [], "isError": True}
+    result["content"] = [{"type": "text", "text": "z" * (OUTPUT_LIMIT + 1)}]
+    (card,) = replay(*turn(("tool/result", result)))
+    assert len(card["content"][0]["content"]["text"]) < SUMMARY + 100
