@@ -105,6 +105,7 @@ class LiveSession:
         self._in_flight = 0
         self._answered = anyio.Event()
         self._answered.set()
+        agent.congested = lambda: wire.congested
         self._scope = Scope()
         self._scope.own(agent.session.subscribe(self._on_event))
         listeners: dict[str, Callable[..., Any]] = {
@@ -268,8 +269,6 @@ class LiveSession:
                 self.notify(update)
 
     async def _on_flow(self, _agent: Agent, signal: AbortSignal) -> None:
-        if not self._wire.congested:
-            return
         async with anyio.create_task_group() as group:
             remove = signal.on_abort(group.cancel_scope.cancel)
             try:

@@ -48,10 +48,15 @@ class AgentServices:
     dispose_seconds: float
 
 
+def _always() -> bool:
+    return True
+
+
 class Agent:
     """One conversation with a model. Made by `AgentRegistry`; two agents are the same only when they are one object.
 
-    `cwd` is where its tools run. `owner` is the id of the agent that started it, None for a root.
+    `cwd` is where its tools run. `congested` is asked before each chunk of an answer: only then do those who listen to
+    `agent/flow` hold it; who listens may put a cheaper question there than to be called. `owner` is the id of the agent that started it, None for a root.
     """
 
     def __init__(
@@ -69,6 +74,7 @@ class Agent:
         self.options = options
         self.cwd = cwd
         self.owner = owner
+        self.congested: Callable[[], bool] = _always
         self._services = services
         self._release = release
         self._inbox = Inbox()

@@ -218,7 +218,7 @@ async def _pull(context: TurnContext, request: LlmRequest, ids: CallIds, redacto
     try:
         async with aclosing(stream):
             async for raw in stream:
-                if hooks.listening("agent/flow"):
+                if context.agent.congested() and hooks.listening("agent/flow"):
                     await hooks.parallel("agent/flow", context.agent, signal, agent=session.id)
                 if signal.aborted:
                     break

@@ -18,6 +18,12 @@ from agent_loop.errors import LlmError
 T = TypeVar("T")
 
 
+def raise_if_aborted(signal: AbortSignal) -> None:
+    """Raise `LlmError` (`ABORTED`) when `signal` has aborted."""
+    if signal.reason is not None:
+        raise LlmError(f"the model call was cancelled ({signal.reason})", "ABORTED")
+
+
 class Interruptible:
     """The awaits of one call, one after the other. A context manager: it listens to `signal` while it is open.
 
@@ -48,9 +54,8 @@ class Interruptible:
             self._timer.cancel()
 
     def check(self) -> None:
-        """Raise `LlmError` (`ABORTED`) when the signal has aborted."""
-        if self._signal.reason is not None:
-            raise LlmError(f"the model call was cancelled ({self._signal.reason})", "ABORTED")
+        """See `raise_if_aborted`."""
+        raise_if_aborted(self._signal)
 
     async def wait(self, start: Callable[[], Awaitable[T]]) -> T:
         """Await `start()`; it is cancelled on abort and when the time is up.

@@ -63,11 +63,11 @@ class OpenAICompatAdapter(LlmAdapter):
                 body: ReadAhead | None = None
                 try:
                     await self._check_head(response, call)
-                    body = ReadAhead(response)
+                    body = ReadAhead(response, request.signal, seconds=self._idle_timeout)
                     parser = SseParser()
                     translator = StreamTranslator(self._provider.name)
                     while True:
-                        data = await body.next(call)
+                        data = await body.next()
                         for event, payload in parser.feed(data) if data else _last_events(parser):
                             chunks = translator.feed(event, payload)
                             if translator.done:

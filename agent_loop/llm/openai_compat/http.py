@@ -6,21 +6,22 @@ base URL without its credentials. Imported at the first request, because the cli
 
 import ssl
 import sys
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import AsyncGenerator, Mapping
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 from agent_loop.errors import LlmError
 from agent_loop.llm.openai_compat.seam import HttpResponse, HttpTransport
 
 # the client library loads trio wherever that is installed: 4 MiB and 40 ms for an event loop that is not ours
-_trio: Any = sys.modules.get("trio")
-sys.modules["trio"] = _trio
+_loaded: dict[str, Any] = {name: module for name, module in sys.modules.items() if name == "trio"}
+_hidden: Any = None
+sys.modules["trio"] = _hidden
 import httpcore2  # noqa: E402, F401 # pyright: ignore[reportUnusedImport] - httpx2 loads it with the first client
 import httpx2  # noqa: E402
 
-if _trio is None:
-    del sys.modules["trio"]
+del sys.modules["trio"]
+sys.modules.update(_loaded)
 
 _CONNECT_SECONDS = 30.0
 _KEEP_ALIVE_SECONDS = 120.0
@@ -84,7 +85,9 @@ class _HttpxResponse(HttpResponse):
         self.status = response.status_code
         self.headers = response.headers
         self._response = response
-        self._chunks = response.aiter_bytes()
+        # the stream itself: what stands between it and `aiter_bytes` costs as much as the parsing of a small chunk
+        plain = "content-encoding" not in response.headers
+        self._chunks = _stream_of(response) if plain else response.aiter_bytes()
         self._shown_url = shown_url
 
     async def read(self) -> bytes:
@@ -97,6 +100,11 @@ class _HttpxResponse(HttpResponse):
         # the iterator first: a suspended one would be finished by the garbage collector, in no task of ours
         await self._chunks.aclose()
         await self._response.aclose()
+
+
+async def _stream_of(response: httpx2.Response) -> AsyncGenerator[bytes]:
+    async for chunk in cast("httpx2.AsyncByteStream", response.stream):
+        yield chunk
 
 
 def _transport_error(what: str, error: Exception) -> LlmError:

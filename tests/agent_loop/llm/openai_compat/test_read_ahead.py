@@ -7,7 +7,6 @@ import pytest
 
 from agent_loop.abort import AbortController
 from agent_loop.errors import LlmError
-from agent_loop.llm.interruptible import Interruptible
 from agent_loop.llm.openai_compat.read_ahead import LIMIT, ReadAhead
 from agent_loop.llm.openai_compat.seam import HttpResponse
 
@@ -36,57 +35,78 @@ class ScriptedResponse(HttpResponse):
         raise AssertionError("whoever opened it closes it")
 
 
-def listening():
-    return Interruptible(AbortController().signal)
+def reading(*pieces):
+    return ReadAhead(ScriptedResponse(*pieces), AbortController().signal)
 
 
 async def test_what_has_arrived_comes_in_one_piece_and_then_the_end():
-    with listening() as call:
-        body = ReadAhead(ScriptedResponse(b"a", b"b", b"c"))
-        assert await body.next(call) == b"abc"
-        assert await body.next(call) == b""
-        assert await body.next(call) == b""
-        await body.aclose()
+    body = reading(b"a", b"b", b"c")
+    assert await body.next() == b"abc"
+    assert await body.next() == b""
+    assert await body.next() == b""
+    await body.aclose()
 
 
 async def test_a_failure_comes_behind_the_bytes_before_it():
-    with listening() as call:
-        body = ReadAhead(ScriptedResponse(b"a", LlmError("broke", "TRANSPORT")))
-        assert await body.next(call) == b"a"
-        with pytest.raises(LlmError, match="broke"):
-            await body.next(call)
-        await body.aclose()
+    body = reading(b"a", LlmError("broke", "TRANSPORT"))
+    assert await body.next() == b"a"
+    with pytest.raises(LlmError, match="broke"):
+        await body.next()
+    await body.aclose()
 
 
 async def test_an_abort_ends_the_wait_and_closing_ends_the_task():
     controller = AbortController()
     response = ScriptedResponse(...)
-    with Interruptible(controller.signal) as call:
-        body = ReadAhead(response)
-        await anyio.wait_all_tasks_blocked()
-        controller.abort("session/cancel")
-        with pytest.raises(LlmError, match="cancelled"):
-            await body.next(call)
-        await body.aclose()
+    body = ReadAhead(response, controller.signal)
+    asyncio.get_running_loop().call_soon(controller.abort, "session/cancel")
+    with pytest.raises(LlmError, match="cancelled"):
+        await body.next()
+    with pytest.raises(LlmError, match="cancelled"):
+        await body.next()
+    await body.aclose()
     assert response.cancelled
+
+
+async def test_silence_is_counted_while_somebody_waits_and_not_before():
+    body = ReadAhead(ScriptedResponse(b"a", ...), AbortController().signal, seconds=0.02)
+    assert await body.next() == b"a"
+    with anyio.fail_after(10):
+        await anyio.wait_all_tasks_blocked()
+        with pytest.raises(TimeoutError):
+            await body.next()
+    await body.aclose()
+
+
+async def test_a_look_at_the_time_between_two_waits_changes_nothing():
+    body = ReadAhead(ScriptedResponse(b"a"), AbortController().signal, seconds=60)
+    body._look_at_the_time()
+    assert await body.next() == b"a"
+    await body.aclose()
+
+
+async def test_a_body_in_time_is_not_silent():
+    body = ReadAhead(ScriptedResponse(b"a"), AbortController().signal, seconds=60)
+    assert await body.next() == b"a"
+    assert await body.next() == b""
+    await body.aclose()
 
 
 async def test_bytes_that_nobody_takes_make_the_reading_wait():
     response = ScriptedResponse(*[b"x" * (LIMIT // 2)] * 4)
-    with listening() as call:
-        body = ReadAhead(response)
-        await anyio.wait_all_tasks_blocked()
-        assert len(response.pieces) == 2
-        assert len(await body.next(call)) == LIMIT
-        assert len(await body.next(call)) == LIMIT
-        assert await body.next(call) == b""
-        await body.aclose()
+    body = ReadAhead(response, AbortController().signal)
+    await anyio.wait_all_tasks_blocked()
+    assert len(response.pieces) == 2
+    assert len(await body.next()) == LIMIT
+    assert len(await body.next()) == LIMIT
+    assert await body.next() == b""
+    await body.aclose()
 
 
 async def test_the_rest_of_a_body_is_dropped_however_it_ends():
     for rest in ([b"x" * LIMIT, b"y"], [b"x", LlmError("broke", "TRANSPORT")]):
         response = ScriptedResponse(*rest)
-        body = ReadAhead(response)
+        body = ReadAhead(response, AbortController().signal)
         with anyio.fail_after(10):
             await body.ended(seconds=5)
         assert response.pieces == []
@@ -95,7 +115,7 @@ async def test_the_rest_of_a_body_is_dropped_however_it_ends():
 
 async def test_a_body_that_does_not_end_is_left_when_the_time_is_up():
     response = ScriptedResponse(b"x", ...)
-    body = ReadAhead(response)
+    body = ReadAhead(response, AbortController().signal)
     with anyio.fail_after(10):
         await body.ended(seconds=0.01)
     await body.aclose()
