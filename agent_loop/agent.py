@@ -55,8 +55,8 @@ def _always() -> bool:
 class Agent:
     """One conversation with a model. Made by `AgentRegistry`; two agents are the same only when they are one object.
 
-    `cwd` is where its tools run. `congested` is asked before each chunk of an answer: only then do those who listen to
-    `agent/flow` hold it; who listens may put a cheaper question there than to be called. `owner` is the id of the agent that started it, None for a root.
+    `cwd` is where its tools run. `owner` is the id of the agent that started it, None for a root. `congested` is asked
+    before each chunk of an answer; only then do those who listen to `agent/flow` hold it.
     """
 
     def __init__(
