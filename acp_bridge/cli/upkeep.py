@@ -20,7 +20,7 @@ async def repair_session(parts: Parts, given: str) -> None:
         return
     parts.streams.tell(f"session {selected.id} was mended: {report.kept} events were kept")
     for row in report.quarantined[:_SHOWN]:
-        parts.streams.tell(f"line {row.line} (byte {row.offset}) was put aside: {row.what}")
+        parts.streams.tell(f"line {row.line} (byte {row.offset}): {row.what}")
     if len(report.quarantined) > _SHOWN:
         parts.streams.tell(f"and {len(report.quarantined) - _SHOWN} more")
     parts.streams.tell(f"what was put aside lies in {report.quarantine_path}")

@@ -308,7 +308,7 @@ def test_repair_names_every_line_that_was_put_aside(world):
     path.write_bytes(b"".join([*lines[:3], b"x\n", *lines[3:]]))
     assert world.run("repair", ID).out.splitlines() == [
         f"session {ID} was mended: 7 events were kept",
-        f"line 4 (byte {len(b''.join(lines[:3]))}) was put aside: it is no JSON",
+        f"line 4 (byte {len(b''.join(lines[:3]))}): it is no JSON",
         f"what was put aside lies in {path}.damaged",
     ]
 
@@ -322,7 +322,7 @@ def test_repair_of_very_much_tells_the_beginning_of_it(world):
     first, *rows, more, where = ran.out.splitlines()
     assert ran.code == 0
     assert first == f"session {ID} was mended: 14 events were kept"
-    assert rows[0] == f"line 9 (byte {len(b''.join(lines[:8]))}) was put aside: it is no JSON"
+    assert rows[0] == f"line 9 (byte {len(b''.join(lines[:8]))}): it is no JSON"
     assert (len(rows), more) == (20, "and 5 more")
     assert where.startswith(f"what was put aside lies in {path}.damaged")
     assert world.run("show", ID).code == 0
