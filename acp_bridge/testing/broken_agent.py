@@ -9,6 +9,7 @@ import argparse
 import os
 import signal
 import sys
+import threading
 from typing import NoReturn
 
 from acp_bridge.testing.broken_agent_faults import FAULTS
@@ -35,12 +36,23 @@ def main() -> NoReturn:
 
 def serve(faults: frozenset[str]) -> NoReturn:
     """Be the agent that has these faults, on stdin and stdout."""
-    signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(0))
     # the protocol's descriptor is kept apart: what a tool prints goes to stderr
     output = os.dup(1)
     if "prints-on-stdout" not in faults:
         os.dup2(2, 1)
-    Agent(faults, output).serve(sys.stdin.buffer)
+    agent = Agent(faults, output)
+    told, tells = os.pipe()
+
+    def end_when_told() -> None:
+        os.read(told, 1)
+        agent.end(flush=True)
+
+    # not by the handler: it runs when the reading of the next line returns, which may be never
+    threading.Thread(target=end_when_told, name="end", daemon=True).start()
+    os.set_blocking(tells, False)
+    signal.set_wakeup_fd(tells)
+    signal.signal(signal.SIGTERM, lambda _number, _frame: None)
+    agent.serve(sys.stdin.buffer)
 
 
 if __name__ == "__main__":

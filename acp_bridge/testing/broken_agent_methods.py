@@ -55,20 +55,17 @@ class Agent:
         }
 
     def serve(self, stream: IO[bytes]) -> NoReturn:
-        """Answer until the input ends, SIGTERM comes, or the client reads no more."""
+        """Answer until the input ends or the client reads no more."""
         limit = (64 << 10) if "short-lines-only" in self._faults else INPUT_LIMIT
-        try:
-            for frame in frames(stream, limit):
-                if "waits-for-output" in self._faults:
-                    self._wire.drain(60.0)
-                if isinstance(frame, RpcError):
-                    if "dies-of-garbage" in self._faults:
-                        os._exit(1)
-                    self._wire.refuse(None, frame)
-                else:
-                    self._take(frame)
-        except SystemExit:
-            pass
+        for frame in frames(stream, limit):
+            if "waits-for-output" in self._faults:
+                self._wire.drain(60.0)
+            if isinstance(frame, RpcError):
+                if "dies-of-garbage" in self._faults:
+                    os._exit(1)
+                self._wire.refuse(None, frame)
+            else:
+                self._take(frame)
         self.end(flush=True)
 
     def end(self, *, flush: bool) -> NoReturn:
