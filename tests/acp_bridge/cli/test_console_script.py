@@ -1,5 +1,6 @@
 """`dsh-acp-agent sessions` as a person runs it: the installed command, a terminal, a pipe that closes."""
 
+import contextlib
 import os
 import pty
 import re
@@ -37,6 +38,14 @@ def read_until(terminal, wanted):
     return seen
 
 
+def press_ctrl_c(process):
+    """Until it is heard: what comes between the question and the wait for its answer is heard with the next key."""
+    while process.poll() is None:
+        process.send_signal(signal.SIGINT)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(1)
+
+
 def stored(home, pairs):
     path = log_path(home.sessions, ID, home.cwd)
     path.parent.mkdir(parents=True)
@@ -59,7 +68,7 @@ def test_a_session_is_shown_in_colour_on_a_terminal_and_a_question_ends_with_ctr
     assert b"\x1b" not in SGR.sub(b"", seen)
     with subprocess.Popen(command("delete", ID), **options) as process:
         read_until(controller, b"[y/N] ")
-        process.send_signal(signal.SIGINT)
+        press_ctrl_c(process)
         os.close(terminal)
         rest = read_until(controller, None)
     os.close(controller)
