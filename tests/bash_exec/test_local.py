@@ -65,12 +65,12 @@ async def test_a_daemon_without_the_marker_is_named_and_ended(tmp_path):
 async def test_a_job_that_ends_by_itself_is_forgotten(tmp_path):
     fifo = tmp_path / "gate"
     os.mkfifo(fifo)
-    async with local_executor(tmp_path) as executor, anyio.create_task_group() as group:
+    async with local_executor(tmp_path) as executor:
         await run_command(executor, "true")
         before = open_descriptors()
         result = await run_command(executor, f"read line < {fifo} &")
         assert len(result.background) == 1
-        group.start_soon(anyio.to_thread.run_sync, fifo.write_text, "go\n")
+        await anyio.to_thread.run_sync(fifo.write_text, "go\n")
         with anyio.fail_after(PROMISE):
             while executor._commands:
                 await anyio.lowlevel.checkpoint()
