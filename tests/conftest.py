@@ -1,4 +1,9 @@
-"""Hypothesis profiles: `default` is quick, `long` (bin/test --long) digs. No deadline: shared machines are noisy."""
+"""For the whole suite: hypothesis profiles, and Ctrl-C.
+
+Profiles: `default` is quick, `long` (bin/test --long) digs. No deadline: shared machines are noisy.
+"""
+
+import signal
 
 from hypothesis import HealthCheck, settings
 
@@ -7,3 +12,7 @@ settings.register_profile(
 )
 settings.register_profile("long", settings.get_profile("default"), max_examples=1500)
 settings.load_profile("default")
+
+# a suite that a shell has put into the background was told to ignore SIGINT, and so would be every program under test
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -40,10 +40,12 @@ def read_until(terminal, wanted):
 
 def press_ctrl_c(process):
     """Until it is heard: what comes between the question and the wait for its answer is heard with the next key."""
-    while process.poll() is None:
+    for _ in range(60):
         process.send_signal(signal.SIGINT)
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(1)
+            return
+    process.kill()
 
 
 def stored(home, pairs):
