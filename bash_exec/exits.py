@@ -4,10 +4,10 @@ May not know: what the child is for. Invariant: the child is reaped here and now
 another's meanwhile.
 """
 
+import asyncio
 import os
 import subprocess
 
-import anyio
 import anyio.to_thread
 
 
@@ -19,10 +19,15 @@ async def has_ended(process: subprocess.Popen[bytes], *, within: float, portable
     handle = None if portable else _handle_of(process.pid)
     if handle is None:
         return await anyio.to_thread.run_sync(_wait, process, within)
+    loop = asyncio.get_running_loop()
+    over = asyncio.Event()
+    loop.add_reader(handle, over.set)
+    timer = loop.call_later(within, over.set)
     try:
-        with anyio.move_on_after(within):
-            await anyio.wait_readable(handle)
+        await over.wait()
     finally:
+        timer.cancel()
+        loop.remove_reader(handle)
         os.close(handle)
     return process.poll() is not None
 
