@@ -12,7 +12,7 @@ from typing import Any
 import anyio
 
 from acp_bridge.live_session import LiveSession, Wire
-from acp_bridge.permission.modes import MODES
+from acp_bridge.permission.modes import MODE_IDS
 from acp_bridge.permission.policy import EditorPolicy
 from acp_bridge.schema import ClientCapabilities
 from acp_bridge.terminal_output import CallLater
@@ -33,8 +33,6 @@ MakeOptions = Callable[[str], AgentOptions]
 """Agent options for a working directory."""
 Window = Callable[[str], int | None]
 """The context window of a model in tokens, None when unknown."""
-KNOWN_MODES = [mode["id"] for mode in MODES]
-"""A log may name a mode of another version; such a session starts in the default one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +166,8 @@ class Bridge:
             call_later=self._call_later,
         )
         self._live[agent.id] = live
-        if agent.session.mode in KNOWN_MODES:
+        # a log may name a mode of another version; such a session starts in the default one
+        if agent.session.mode in MODE_IDS:
             self.parts.policy.set_mode(agent.id, agent.session.mode)
         return live
 

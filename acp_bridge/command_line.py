@@ -5,6 +5,7 @@ May not know: settings, what a flag does. Invariant: a start without flags does 
 
 from acp_bridge import VERSION
 from acp_bridge.config_file import Flags
+from acp_bridge.permission.modes import MODE_IDS
 
 
 def refuse_platform(platform: str) -> None:
@@ -28,6 +29,6 @@ def parse_flags(argv: list[str]) -> Flags:
         "--config", metavar="FILE", help="configuration file (default: config.toml in the user's config directory)"
     )
     parser.add_argument("--model", metavar="MODEL", help="model, provider/model, or provider")
-    parser.add_argument("--permission-mode", choices=["ask", "full"], help="start mode of new sessions")
+    parser.add_argument("--permission-mode", choices=MODE_IDS, help="start mode of new sessions")
     given = parser.parse_args(argv)
     return Flags(given.config, given.model, given.permission_mode)

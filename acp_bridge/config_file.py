@@ -11,6 +11,8 @@ from typing import Any, NamedTuple, cast
 APP = "dsh-acp-agent"
 DEEPSEEK = "deepseek"
 DEEPSEEK_KEY = "DEEPSEEK_API_KEY"
+BASE_URL = r"^https?://."
+"""What an address of a provider looks like."""
 
 
 class Flags(NamedTuple):

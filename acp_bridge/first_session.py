@@ -10,10 +10,10 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from acp_bridge.config_file import Flags, RawConfig
-from acp_bridge.permission.modes import ASK, MODES, mode_state
+from acp_bridge.config_file import BASE_URL, Flags, RawConfig
+from acp_bridge.permission.modes import ASK, MODE_IDS, mode_state
 
-_BASE_URL = re.compile(r"https?://.")
+_LISTS = ("mcpServers", "additionalDirectories")
 
 
 class OpenedSession(NamedTuple):
@@ -28,10 +28,10 @@ def plain_start_mode(raw: RawConfig, flags: Flags, environment: Mapping[str, str
     if raw.table or raw.problem or any(name.startswith("DSH_SNAPSHOT") for name in environment):
         return None
     url = environment.get("DEEPSEEK_BASE_URL")
-    if url and not _BASE_URL.match(url):
+    if url and not re.match(BASE_URL, url):
         return None
     mode = flags.permission_mode or environment.get("DSH_PERMISSION_MODE") or ASK
-    return mode if any(mode == known["id"] for known in MODES) else None
+    return mode if mode in MODE_IDS else None
 
 
 def open_plainly(params: dict[str, Any], start_mode: str) -> tuple[OpenedSession, dict[str, Any]] | None:
@@ -39,9 +39,9 @@ def open_plainly(params: dict[str, Any], start_mode: str) -> tuple[OpenedSession
     cwd: object = params.get("cwd")
     if not isinstance(cwd, str) or not os.path.isabs(cwd) or not os.path.isdir(cwd):
         return None
-    for name in ("mcpServers", "additionalDirectories"):
-        if not isinstance(params.get(name), list | None):
-            return None
+    others = {name: value for name, value in params.items() if name not in ("cwd", "_meta")}
+    if not all(name in _LISTS and isinstance(value, list | None) for name, value in others.items()):
+        return None
     import uuid  # noqa: PLC0415 - only who gets this far pays for it
 
     session_id = str(uuid.uuid4())

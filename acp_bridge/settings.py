@@ -12,7 +12,7 @@ from typing import Annotated, Literal, TypeVar
 import platformdirs
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PositiveInt, SecretStr, StrictBool, ValidationError
 
-from acp_bridge.config_file import APP, DEEPSEEK, Flags, RawConfig, split_model, wanted_model
+from acp_bridge.config_file import APP, BASE_URL, DEEPSEEK, Flags, RawConfig, split_model, wanted_model
 
 
 def _home_expanded(path: str) -> str:
@@ -22,7 +22,7 @@ def _home_expanded(path: str) -> str:
     return expanded
 
 
-BaseUrl = Annotated[str, Field(pattern=r"^https?://.")]
+BaseUrl = Annotated[str, Field(pattern=BASE_URL)]
 FullPath = Annotated[str, AfterValidator(_home_expanded)]
 PermissionMode = Literal["ask", "full"]
 _Model = TypeVar("_Model", bound=BaseModel)

@@ -90,7 +90,7 @@ def close_memory() -> None:
     For a process that keeps keys. Its core is not dumped either; programs that it starts are not affected.
     """
     import contextlib  # noqa: PLC0415 - only a process that has a key pays for these
-    import ctypes  # noqa: PLC0415
+    import ctypes  # noqa: PLC0415 - only a process that has a key pays for these
 
     with contextlib.suppress(AttributeError):  # other systems have no prctl
         ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)

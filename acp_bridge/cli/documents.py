@@ -48,7 +48,7 @@ def document(form: Format, find_tool: FindTool) -> Document:
 class LogDocument(Document):
     """The log itself, in the present format."""
 
-    def begin(self, header: SessionHeader, summary: SessionSummary | None) -> bytes:  # noqa: ARG002 - derived data
+    def begin(self, header: SessionHeader, summary: SessionSummary | None) -> bytes:  # noqa: ARG002 - a log tells it itself
         return encode_header(replace(header, version=LOG_VERSION))
 
     def feed(self, event: SessionEvent) -> bytes:

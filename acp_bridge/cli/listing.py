@@ -80,9 +80,9 @@ def _plain(parts: Parts, cells: list[tuple[str, ...]]) -> None:
 
 def _coloured(parts: Parts, cells: list[tuple[str, ...]]) -> None:
     from rich.cells import cell_len, set_cell_size  # noqa: PLC0415 - only for eyes: a script need not wait for it
-    from rich.text import Text  # noqa: PLC0415 - the same
+    from rich.text import Text  # noqa: PLC0415 - only for eyes: a script need not wait for it
 
-    from acp_bridge.cli.screen import console_on  # noqa: PLC0415 - the same
+    from acp_bridge.cli.screen import console_on  # noqa: PLC0415 - it imports rich
 
     console = console_on(parts.streams.out)
     room = console.width - len(_GAP) * (len(_COLUMNS) - 1)

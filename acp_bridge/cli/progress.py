@@ -23,7 +23,7 @@ def progress(stream: TextIO, what: str, *, total: int, size: int) -> Generator[A
         return
     from rich.progress import Progress  # noqa: PLC0415 - short work need not wait for it
 
-    from acp_bridge.cli.screen import console_on  # noqa: PLC0415 - the same
+    from acp_bridge.cli.screen import console_on  # noqa: PLC0415 - it imports rich
 
     # drawn by our own calls: no thread draws it, and a step that shows nothing costs nothing
     with Progress(console=console_on(stream), transient=True, auto_refresh=False) as bar:

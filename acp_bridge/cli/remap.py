@@ -1,7 +1,7 @@
 """Paths of the machine that a log comes from, as paths of this one.
 
 May not know: events. Invariant: a path is replaced where it stands whole, or is followed by more of the path; never
-inside another name (`/work/app` is not in `/work/apple`, nor in `/old/work/app`). All at once: what was put in is not
+inside another name (`/srv/app` is not in `/srv/apple`, nor in `/old/srv/app`). All at once: what was put in is not
 looked at again.
 """
 

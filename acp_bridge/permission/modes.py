@@ -11,6 +11,7 @@ MODES: Final = (
     {"id": ASK, "name": "Ask", "description": "Reads freely; asks before each command."},
     {"id": FULL, "name": "Full access", "description": "Runs commands without asking."},
 )
+MODE_IDS: Final = tuple(mode["id"] for mode in MODES)
 
 
 def mode_state(current: str) -> dict[str, Any]:

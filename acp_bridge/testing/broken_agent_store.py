@@ -72,7 +72,7 @@ class SessionFile:
                 fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 if time.monotonic() < until:
-                    time.sleep(0.02)
+                    time.sleep(0.02)  # a file lock has no wait that ends
                     continue
                 os.close(self._descriptor)
                 code = -32602 if "locked-is-invalid" in self._faults else -32603

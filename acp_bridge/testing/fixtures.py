@@ -114,8 +114,8 @@ class ScenarioRunner:
     ) -> Run:
         """Play scenario `name` of `root`, or of `--acp-scenarios`. Raises `ScenarioError`, `ValueError`."""
         from acp_bridge.testing.harness import run_scenario  # noqa: PLC0415 - only a test that uses it pays for it
-        from acp_bridge.testing.pacing import STEADY  # noqa: PLC0415 - the same
-        from acp_bridge.testing.scenario import ScenarioError, load_scenarios  # noqa: PLC0415 - the same
+        from acp_bridge.testing.pacing import STEADY  # noqa: PLC0415 - only a test that uses it pays for it
+        from acp_bridge.testing.scenario import ScenarioError, load_scenarios  # noqa: PLC0415 - only its users pay
 
         folder = root or self._options.scenarios
         if folder is None:

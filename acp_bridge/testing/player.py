@@ -168,7 +168,7 @@ class Player:
             answered = any(is_response(entry.frame, request_id) for entry in tuple(self._editor.entries))
             if answered or time.monotonic() > deadline:
                 raise EditorError(f"{path.name} did not appear while the prompt ran")
-            time.sleep(_POLL_SECONDS)
+            time.sleep(_POLL_SECONDS)  # a file of another process: there is no event for it everywhere
 
     def _cancel(self, step: Step, _fields: JsonObject) -> None:
         self._editor.notify("session/cancel", {"sessionId": self._session(step)})

@@ -42,9 +42,9 @@ class Results:
 
     def _settle(self, session: pytest.Session) -> None:
         from acp_bridge.testing.conformance.manifest import RULES  # noqa: PLC0415 - only a run of rules pays for it
-        from acp_bridge.testing.conformance.suite import settle, table, to_json  # noqa: PLC0415 - the same
-        from acp_bridge.testing.conformance.verdicts import Result, exit_code, fails  # noqa: PLC0415 - the same
-        from acp_bridge.testing.plugin_rules import told  # noqa: PLC0415 - the same
+        from acp_bridge.testing.conformance.suite import settle, table, to_json  # noqa: PLC0415 - only a run of rules pays for it
+        from acp_bridge.testing.conformance.verdicts import Result, exit_code, fails  # noqa: PLC0415 - only a run of rules pays for it
+        from acp_bridge.testing.plugin_rules import told  # noqa: PLC0415 - only a run of rules pays for it
 
         order = {rule.id: number for number, rule in enumerate(RULES)}
         records = sorted((left["result"] for left in self._left if "result" in left), key=lambda row: order[row["id"]])
@@ -81,7 +81,7 @@ class Results:
 
     def _write_report(self, path: Path) -> None:
         from acp_bridge.testing.report import ReportRun, write_report  # noqa: PLC0415 - only who wants it pays for it
-        from acp_bridge.testing.run_record import run_from_record  # noqa: PLC0415 - the same
+        from acp_bridge.testing.run_record import run_from_record  # noqa: PLC0415 - only who wants a report pays for it
 
         runs = [
             ReportRun(left["name"], left["findings"], run_from_record(left["run"]), left["golden"])

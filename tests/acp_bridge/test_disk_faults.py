@@ -5,6 +5,7 @@ told, nothing that was written is lost, and the log is whole again when the disk
 import shutil
 from collections.abc import Callable
 from contextlib import contextmanager
+from functools import partial
 
 import pytest
 
@@ -68,7 +69,7 @@ async def test_a_turn_on_a_failing_disk_ends_is_told_and_is_stored_when_the_disk
     files = FailingFiles()
     with small_disk(tmp_path / "disk") as disk:
         root = disk.path / "sessions"
-        store = lambda runtime: JsonlSessionStore(root, runtime, operations=files)  # noqa: E731
+        store = partial(JsonlSessionStore, root, operations=files)
         async with bridge_world(fallback=says("x"), cwd=tmp_path, store=store) as world:
             session = await world.new_session()
             assert await world.prompt(session, PROMPTS[0]) == {"stopReason": "end_turn"}
@@ -90,7 +91,7 @@ async def test_a_turn_on_a_failing_disk_ends_is_told_and_is_stored_when_the_disk
 async def test_a_conversation_on_a_read_only_disk_goes_on_is_told_and_is_stored_when_it_may_be(tmp_path):
     with small_disk(tmp_path / "disk") as disk:
         root = disk.path / "sessions"
-        store = lambda runtime: JsonlSessionStore(root, runtime)  # noqa: E731
+        store = partial(JsonlSessionStore, root)
         async with bridge_world(fallback=says("x"), cwd=tmp_path, store=store) as world:
             session = await world.new_session()
             disk.make_read_only()
@@ -107,7 +108,7 @@ async def test_a_conversation_on_a_read_only_disk_goes_on_is_told_and_is_stored_
 
 async def test_a_log_that_is_removed_while_it_is_open_is_written_anew_and_that_is_told(tmp_path):
     root = tmp_path / "sessions"
-    store = lambda runtime: JsonlSessionStore(root, runtime)  # noqa: E731
+    store = partial(JsonlSessionStore, root)
     async with bridge_world(fallback=says("x"), cwd=tmp_path, store=store) as world:
         session = await world.new_session()
         await world.prompt(session, PROMPTS[0])
@@ -123,7 +124,7 @@ async def test_a_log_that_is_removed_while_it_is_open_is_written_anew_and_that_i
 
 async def test_a_log_whose_place_somebody_took_is_told_in_each_turn_and_left_alone(tmp_path):
     root = tmp_path / "sessions"
-    store = lambda runtime: JsonlSessionStore(root, runtime)  # noqa: E731
+    store = partial(JsonlSessionStore, root)
     async with bridge_world(fallback=says("x"), cwd=tmp_path, store=store) as world:
         session = await world.new_session()
         await world.prompt(session, PROMPTS[0])

@@ -181,6 +181,8 @@ def test_each_session_has_an_id_of_its_own():
         new_session(params={"cwd": "/does/not/exist"}),
         new_session(params={"cwd": "/", "mcpServers": {}}),
         new_session(params={"cwd": "/", "additionalDirectories": "/"}),
+        new_session(params={"cwd": "/", "mcp_servers": 5}),
+        new_session(params={"cwd": "/", "mcpServers": [{"name": "\ud800"}]}),
         b"x" * 60_000,
     ],
 )

@@ -3,6 +3,7 @@
 import base64
 import json
 import re
+from functools import partial
 
 import pytest
 
@@ -64,7 +65,7 @@ async def test_a_row_tells_where_it_belongs_what_it_is_called_and_when_it_was_us
 
 
 async def test_listing_opens_nothing(tmp_path):
-    store = lambda runtime: JsonlSessionStore(tmp_path / "root", runtime)  # noqa: E731
+    store = partial(JsonlSessionStore, tmp_path / "root")
     async with bridge_world(says("ok"), cwd=tmp_path, store=store) as world:
         session = await world.new_session()
         await world.prompt(session)
@@ -153,7 +154,7 @@ async def test_a_session_without_a_directory_is_not_offered_to_an_editor(tmp_pat
 
 async def test_a_disk_that_fails_is_an_error_and_not_an_empty_list(tmp_path):
     (tmp_path / "root").write_text("a file in the way")
-    store = lambda runtime: JsonlSessionStore(tmp_path / "root", runtime)  # noqa: E731
+    store = partial(JsonlSessionStore, tmp_path / "root")
     async with bridge_world(cwd=tmp_path, store=store) as world:
         error = await world.error("session/list")
     assert (error["code"], error["data"]["reason"]) == (-32603, "unreadable")

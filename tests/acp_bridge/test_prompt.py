@@ -1,6 +1,7 @@
 """session/prompt and session/cancel, through the wire."""
 
 import errno
+from functools import partial
 
 import pytest
 
@@ -262,7 +263,7 @@ async def test_a_slow_reader_gets_every_byte_when_it_reads_on(tmp_path):
 
 async def test_a_log_that_cannot_be_written_is_said_once_and_the_turn_ends(tmp_path):
     files = FailingFiles()
-    store = lambda runtime: JsonlSessionStore(tmp_path / "root", runtime, operations=files)  # noqa: E731
+    store = partial(JsonlSessionStore, tmp_path / "root", operations=files)
     async with bridge_world(fallback=says("x"), cwd=tmp_path, store=store) as world:
         session = await world.new_session()
         await world.prompt(session)

@@ -1,5 +1,7 @@
 """session/new, session/load, session/set_mode, through the wire."""
 
+from functools import partial
+
 import pytest
 
 from agent_loop.session.jsonl import JsonlSessionStore
@@ -52,7 +54,7 @@ async def test_a_client_that_shows_notices_gets_a_notice(tmp_path):
 
 
 async def test_a_stored_session_is_shown_whole_before_the_answer(tmp_path):
-    store = lambda runtime: JsonlSessionStore(tmp_path / "root", runtime)  # noqa: E731
+    store = partial(JsonlSessionStore, tmp_path / "root")
     async with bridge_world(
         calls(("c1", "echo", {"value": "x"})), says("done"), cwd=tmp_path, mode="full", store=store
     ) as world:
@@ -77,7 +79,7 @@ async def test_a_stored_session_is_shown_whole_before_the_answer(tmp_path):
 
 
 async def test_the_mode_of_a_stored_session_comes_back(tmp_path):
-    store = lambda runtime: JsonlSessionStore(tmp_path / "root", runtime)  # noqa: E731
+    store = partial(JsonlSessionStore, tmp_path / "root")
     async with bridge_world(says("x"), cwd=tmp_path, store=store) as world:
         session = await world.new_session()
         await world.call("session/set_mode", sessionId=session, modeId="full")
@@ -94,7 +96,7 @@ async def test_an_unknown_session_is_not_found_by_its_id(tmp_path):
 
 
 async def test_a_session_of_another_directory_is_not_opened(tmp_path):
-    store = lambda runtime: JsonlSessionStore(tmp_path / "root", runtime)  # noqa: E731
+    store = partial(JsonlSessionStore, tmp_path / "root")
     (tmp_path / "other").mkdir()
     async with bridge_world(says("x"), cwd=tmp_path, store=store) as world:
         session = await world.new_session()
@@ -142,7 +144,7 @@ async def test_what_happens_while_a_transcript_is_shown_follows_it(tmp_path):
 
 
 async def test_two_loads_at_once_open_the_session_once(tmp_path):
-    store = lambda runtime: JsonlSessionStore(tmp_path / "root", runtime)  # noqa: E731
+    store = partial(JsonlSessionStore, tmp_path / "root")
     async with bridge_world(says("x"), cwd=tmp_path, store=store) as world:
         session = await world.new_session()
         await world.prompt(session)

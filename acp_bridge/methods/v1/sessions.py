@@ -12,7 +12,7 @@ from typing import Any, cast
 from acp_bridge.first_session import OpenedSession
 from acp_bridge.live_session import LiveSession
 from acp_bridge.methods.v1.connection import Connection, not_found, store_failure
-from acp_bridge.permission.modes import MODES, mode_state
+from acp_bridge.permission.modes import MODE_IDS, mode_state
 from acp_bridge.rpc.call import Call
 from acp_bridge.rpc.codes import INVALID_PARAMS, METHOD_NOT_FOUND
 from acp_bridge.rpc.errors import RpcError
@@ -87,11 +87,9 @@ async def delete(connection: Connection, params: SessionParams, call: Call) -> d
 async def set_mode(connection: Connection, params: SetModeParams, _call: Call) -> dict[str, Any]:
     """Change the mode, idle or in mid-turn; the update precedes the response."""
     live = await connection.require(params.session_id)
-    known = [mode["id"] for mode in MODES]
-    if params.mode_id not in known:
-        raise RpcError(
-            INVALID_PARAMS, f"Invalid params: modeId {params.mode_id!r:.60} is unknown; use one of {', '.join(known)}"
-        )
+    if params.mode_id not in MODE_IDS:
+        known = ", ".join(MODE_IDS)
+        raise RpcError(INVALID_PARAMS, f"Invalid params: modeId {params.mode_id!r:.60} is unknown; use one of {known}")
     live.agent.session.append("mode/change", {"modeId": params.mode_id})
     connection.bridge.parts.policy.set_mode(live.id, params.mode_id)
     return {}

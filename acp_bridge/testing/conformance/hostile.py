@@ -99,7 +99,7 @@ def cancel_races_with_completion(lab: Lab) -> None:
         turns: list[Turn] = []
         for number in range(_ROUNDS):
             turn = begin(lab, agent, session, said(*"words"))
-            time.sleep(number * _ROUND_SECONDS)
+            time.sleep(number * _ROUND_SECONDS)  # another moment of the race each time
             turn.cancel()
             frame = turn.end()
             got = stop_reason(frame)

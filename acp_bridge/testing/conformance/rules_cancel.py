@@ -143,7 +143,7 @@ def a_stray_cancel_does_no_harm(lab: Lab) -> None:
         turn = begin(lab, agent, session, SILENT)
         turn.text()
         turn.cancel()
-        time.sleep(0.04)
+        time.sleep(0.04)  # the second one shall find the first one at work
         turn.cancel()
         turn.cancelled("twice")
         _runs(lab, agent, session, "two cancels")

@@ -137,7 +137,7 @@ class Turn:
         while not path.exists():
             provoked(not self.is_answered(), f"the prompt was answered before its command made {path.name}")
             provoked(time.monotonic() < deadline, f"no command made {path.name}")
-            time.sleep(_POLL_SECONDS)
+            time.sleep(_POLL_SECONDS)  # a file of another process: there is no event for it everywhere
 
     def updates(self, *kinds: str) -> list[JsonObject]:
         """The session's updates since the prompt, of these kinds (none named: all)."""
@@ -280,5 +280,5 @@ def gone(pids: Iterable[int], agent: LabAgent, *, seconds: float) -> set[int]:
     """Wait for these children of the agent to end; returns those alive after `seconds`."""
     wanted, deadline = set(pids), time.monotonic() + seconds
     while (alive := agent.children() & wanted) and time.monotonic() < deadline:
-        time.sleep(_POLL_SECONDS)
+        time.sleep(_POLL_SECONDS)  # children of the agent, not ours to wait for
     return alive

@@ -18,7 +18,7 @@ _loaded: dict[str, Any] = {name: module for name, module in sys.modules.items() 
 _hidden: Any = None
 sys.modules["trio"] = _hidden
 import httpcore2  # noqa: E402, F401 # pyright: ignore[reportUnusedImport] - httpx2 loads it with the first client
-import httpx2  # noqa: E402
+import httpx2  # noqa: E402 - as that must come behind the line above
 
 del sys.modules["trio"]
 sys.modules.update(_loaded)

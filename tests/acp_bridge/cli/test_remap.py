@@ -9,29 +9,29 @@ from acp_bridge.cli.rewrite import Rewriter
 
 
 def mapped(text, *mappings):
-    return Rewriter(PathMap(mappings or [("/work/app", "/home/me/app")])).text(text)
+    return Rewriter(PathMap(mappings or [("/srv/app", "/home/me/app")])).text(text)
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        "/work/app",
-        "/work/app/src/a.py:3",
-        "cd /work/app && ls",
-        "(/work/app)",
-        "in /work/app.",
-        "in /work/app, or /work/app/b",
-        '{"workdir":"/work/app"}',
-        "PATH=/work/app/bin:/work/app",
-        "file:///work/app/a",
-        "`/work/app`\n/work/app\n",
+        "/srv/app",
+        "/srv/app/src/a.py:3",
+        "cd /srv/app && ls",
+        "(/srv/app)",
+        "in /srv/app.",
+        "in /srv/app, or /srv/app/b",
+        '{"workdir":"/srv/app"}',
+        "PATH=/srv/app/bin:/srv/app",
+        "file:///srv/app/a",
+        "`/srv/app`\n/srv/app\n",
     ],
 )
 def test_a_path_is_replaced_where_it_stands_whole_or_goes_on(text):
-    assert mapped(text) == text.replace("/work/app", "/home/me/app")
+    assert mapped(text) == text.replace("/srv/app", "/home/me/app")
 
 
-INSIDE = "/old/work/app x/work/app ~/work/app /work/apple /work/app-2/a /work/app_x /work/app.old/a /work"
+INSIDE = "/old/srv/app x/srv/app ~/srv/app /srv/apple /srv/app-2/a /srv/app_x /srv/app.old/a /srv"
 
 
 @pytest.mark.parametrize("text", INSIDE.split())
@@ -49,20 +49,20 @@ def test_the_first_mapping_of_a_path_counts():
 
 
 def test_a_path_in_a_uri_and_in_escaped_json_is_replaced_in_kind():
-    mapping = ("/work/my über", "/home/me/its über")
-    assert mapped("file:///work/my%20%C3%BCber/a", mapping) == "file:///home/me/its%20%C3%BCber/a"
-    escaped = json.dumps({"p": "/work/my über/a"})
+    mapping = ("/srv/my über", "/home/me/its über")
+    assert mapped("file:///srv/my%20%C3%BCber/a", mapping) == "file:///home/me/its%20%C3%BCber/a"
+    escaped = json.dumps({"p": "/srv/my über/a"})
     assert json.loads(mapped(escaped, mapping)) == {"p": "/home/me/its über/a"}
 
 
 def test_no_mapping_changes_nothing():
-    assert Rewriter(PathMap([])).text("/work/app") == "/work/app"
+    assert Rewriter(PathMap([])).text("/srv/app") == "/srv/app"
 
 
 def test_a_mapping_is_read_from_the_command_line(monkeypatch, tmp_path):
     monkeypatch.setenv("HOME", "/home/me")
     monkeypatch.chdir(tmp_path)
-    assert parse_mapping("/work/app/=~/app=1") == ("/work/app", "/home/me/app=1")
+    assert parse_mapping("/srv/app/=~/app=1") == ("/srv/app", "/home/me/app=1")
     assert parse_mapping("~/x=here") == ("/home/me/x", str(tmp_path / "here"))
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import acp.schema  # noqa: F401 - once for all: what a pytest inside this one imports is gone afterwards
 import pytest
 
-from acp_bridge.testing import plugin_items, plugin_results, plugin_rules, report, run_record  # noqa: F401 - the same
+from acp_bridge.testing import plugin_items, plugin_results, plugin_rules, report, run_record  # noqa: F401 - once for all, too
 from acp_bridge.testing.harness import run_scenario
 from acp_bridge.testing.plugin_options import found_command
 from acp_bridge.testing.scenario import load_scenarios
