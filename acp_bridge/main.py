@@ -7,7 +7,8 @@ answered before anything heavy is imported, which is why `run` imports where it 
 import os
 import sys
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, cast
 
 from acp_bridge.command_line import parse_flags, refuse_platform
 from acp_bridge.config_file import (
@@ -97,8 +98,6 @@ def main() -> NoReturn:
 def manage_sessions(argv: list[str]) -> int:
     """`dsh-acp-agent sessions …`: what people do with stored sessions. Returns the exit code."""
     try:
-        import anyio
-
         from acp_bridge.cli.parts import Streams
         from acp_bridge.cli.sessions import run
         from agent_loop.runtime import SystemRuntime
@@ -110,7 +109,7 @@ def manage_sessions(argv: list[str]) -> int:
             os.environ,
             Streams.standard(),
             open_store=lambda root: JsonlSessionStore(root, runtime),
-            find_tool=anyio.run(_shown_tools).get,
+            find_tool=lambda name: _shown_tools().get(name),
             runtime=runtime,
         )
     except KeyboardInterrupt:
@@ -124,14 +123,10 @@ def measure(argv: list[str]) -> int:
     return bench(argv)
 
 
-async def _shown_tools() -> "dict[str, Tool]":
-    """The tools as far as their cards go: of these, none can run anything."""
-    import anyio
-
-    from bash_exec.fake import FakeBashExecutor
-
-    # a group that nobody enters: nothing can be started in it
-    executor = FakeBashExecutor({}, task_group=anyio.create_task_group())
+@cache
+def _shown_tools() -> "dict[str, Tool]":
+    """The tools as far as their cards go: without an executor, none of these can run anything."""
+    executor = cast("BashExecutor", None)
     return {tool.name: tool for tool in _tools(executor, lambda _session, _text: None)}
 
 

@@ -20,37 +20,14 @@ from acp_bridge.testing.conformance.verdicts import Result
 from acp_bridge.testing.conformance.wire_judges import not_judged
 from tests.support.agent_process import script
 from tests.support.official import agent_command
+from tests.support.rich_rules import NEEDS_A_RICH_AGENT
 
 CHECKS = all_checks()
 BY_ID = {rule.id: rule for rule in RULES}
 RED = {"broken", "warning"}
 
 # what our agent does not have yet: these rules find nothing to look at, or say so
-NOT_IN_OURS = frozenset(
-    (
-        "WIRE-16",
-        "AUTH-06",
-        "PROMPT-04",
-        "UPD-05",
-        "TOOL-06",
-        "PERM-03",
-        "CFG-01",
-        "CFG-02",
-        "CFG-03",
-        "CFG-04",
-        "CFG-05",
-        "CFG-06",
-        "FS-01",
-        "FS-02",
-        "FS-03",
-        "TERM-02",
-        "TERM-03",
-        "ELIC-01",
-        "ELIC-02",
-        "ELIC-03",
-        "MCP-04",
-    )
-)
+NOT_IN_OURS = {"WIRE-16", "AUTH-06", *NEEDS_A_RICH_AGENT}
 # of those, every fourth row and the one whose stimulus finds no tool show by default that this is still so
 SHOWN = {rule.id for number, rule in enumerate(RULES) if number % 4 == 0} | {"WIRE-16"}
 # what tests of the bridge show as well, in a fraction of the time

@@ -1,11 +1,14 @@
 """The open file of one log and the kernel calls that write it (contract session-log.md §9).
 
+Also how a log gets its name: `open_new`, `write_all`, `publish`, `settle`, for whoever writes a whole one.
+
 May not know: events, sessions. Invariant: behind `size` bytes there is nothing of ours that is not about to be cut
 off; a write is there as a whole or not at all; under the log's name there is never a log that is not whole.
 """
 
 import contextlib
 import os
+from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -78,7 +81,7 @@ class LogFile:
         if self.must_cut:
             self._cut()
         try:
-            self._write_all(self._descriptor, memoryview(data))
+            write_all(self._operations, self._descriptor, data)
         except OSError:
             self.must_cut = True
             # when this fails too, the next write begins with it
@@ -120,20 +123,11 @@ class LogFile:
     def _publish(self, data: bytes, *, copied: int = _NONE) -> None:
         make_directories(self._path.parent)
         self._take_lock()
-        # the lock makes the temporary name ours: what lies there is left over from a crash
-        temporary = self._temporary
-        temporary.unlink(missing_ok=True)
-        with contextlib.ExitStack() as undo:
-            undo.callback(temporary.unlink, missing_ok=True)
-            flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-            descriptor = os.open(temporary, flags, 0o600)
-            undo.callback(os.close, descriptor)
+        with open_new(self._path) as (descriptor, undo):
             if copied != _NONE:
                 self._copy(copied, descriptor)
-            self._write_all(descriptor, memoryview(data))
-            self._operations.sync(descriptor)
-            # a link, never a rename: a log that is there already stays as it is
-            os.link(temporary, self._path)
+            write_all(self._operations, descriptor, data)
+            publish(self._operations, descriptor, self._path)
             undo.pop_all()
         self._descriptor = descriptor
         self.must_cut = False
@@ -143,14 +137,8 @@ class LogFile:
         with contextlib.suppress(OSError):
             self._settle()
 
-    @property
-    def _temporary(self) -> Path:
-        return self._path.with_name(self._path.name + ".tmp")
-
     def _settle(self) -> None:
-        """Make the new name durable, and forget the temporary one."""
-        self._temporary.unlink(missing_ok=True)
-        self._operations.sync_directory(self._path.parent)
+        settle(self._operations, self._path)
         self.unsettled = False
 
     def _take_lock(self) -> None:
@@ -167,7 +155,7 @@ class LogFile:
         at = 0
         while at < self.size:
             piece = os.pread(source, min(_COPY_BYTES, self.size - at), at)
-            self._write_all(target, memoryview(piece))
+            write_all(self._operations, target, piece)
             at += len(piece)
 
     def _cut(self) -> None:
@@ -175,6 +163,42 @@ class LogFile:
         self._operations.sync(self._descriptor)
         self.must_cut = False
 
-    def _write_all(self, descriptor: int, rest: memoryview) -> None:
-        while rest:
-            rest = rest[self._operations.write(descriptor, rest) :]
+
+@contextlib.contextmanager
+def open_new(path: Path) -> Generator[tuple[int, contextlib.ExitStack]]:
+    """A new private file for the log at `path`, under a temporary name: the lock of the log, which the caller holds,
+    makes that name ours, and what lies there is left over from a crash.
+
+    Closed and removed again, unless `pop_all` of the stack has handed it over. Raises `OSError`.
+    """
+    temporary = _temporary(path)
+    temporary.unlink(missing_ok=True)
+    with contextlib.ExitStack() as undo:
+        undo.callback(temporary.unlink, missing_ok=True)
+        descriptor = os.open(temporary, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        undo.callback(os.close, descriptor)
+        yield descriptor, undo
+
+
+def write_all(operations: FileOperations, descriptor: int, data: bytes) -> None:
+    """Append all of `data`. Raises `OSError`."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[operations.write(descriptor, rest) :]
+
+
+def publish(operations: FileOperations, descriptor: int, path: Path) -> None:
+    """Give what `open_new` made its name, whole and durable. Raises `OSError`."""
+    operations.sync(descriptor)
+    # a link, never a rename: a log that is there already stays as it is
+    os.link(_temporary(path), path)
+
+
+def settle(operations: FileOperations, path: Path) -> None:
+    """Make the new name durable, and forget the temporary one. Raises `OSError`."""
+    _temporary(path).unlink(missing_ok=True)
+    operations.sync_directory(path.parent)
+
+
+def _temporary(path: Path) -> Path:
+    return path.with_name(path.name + ".tmp")

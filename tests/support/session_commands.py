@@ -8,8 +8,6 @@ from datetime import UTC
 from pathlib import Path
 from typing import Any
 
-import anyio
-
 from acp_bridge.cli.parts import Streams
 from acp_bridge.cli.sessions import run
 from acp_bridge.main import _shown_tools
@@ -27,7 +25,7 @@ NOW = 1_700_000_000_000
 @functools.cache
 def tools() -> Mapping[str, Any]:
     """The tools of the product, for their cards."""
-    return anyio.run(_shown_tools)
+    return _shown_tools()
 
 
 class Stream(io.TextIOWrapper):

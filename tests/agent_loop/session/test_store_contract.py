@@ -3,10 +3,7 @@
 import anyio
 import pytest
 
-from agent_loop.runtime import VirtualRuntime
 from agent_loop.session.events import SessionHeader, make_event
-from agent_loop.session.jsonl import JsonlSessionStore
-from agent_loop.session.memory import MemorySessionStore
 from agent_loop.session.store import (
     PersistenceError,
     SessionLockedError,
@@ -22,16 +19,6 @@ from tests.support.session_turns import (
     turn_start,
     user,
 )
-
-
-@pytest.fixture
-def runtime():
-    return VirtualRuntime()
-
-
-@pytest.fixture(params=["jsonl", "memory"])
-def store(request, tmp_path, runtime):
-    return JsonlSessionStore(tmp_path / "root", runtime) if request.param == "jsonl" else MemorySessionStore()
 
 
 async def everything(journal, from_seq=0):

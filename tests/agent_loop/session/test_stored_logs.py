@@ -7,10 +7,7 @@ from contextlib import aclosing
 import anyio
 import pytest
 
-from agent_loop.runtime import VirtualRuntime
 from agent_loop.session.events import SessionHeader
-from agent_loop.session.jsonl import JsonlSessionStore
-from agent_loop.session.memory import MemorySessionStore
 from agent_loop.session.store import (
     PersistenceError,
     SessionLockedError,
@@ -19,16 +16,6 @@ from agent_loop.session.store import (
     SessionSummary,
 )
 from tests.support.session_turns import events_of, step_start, text_turn, turn_start, user
-
-
-@pytest.fixture
-def runtime():
-    return VirtualRuntime()
-
-
-@pytest.fixture(params=["jsonl", "memory"])
-def store(request, tmp_path, runtime):
-    return JsonlSessionStore(tmp_path / "root", runtime) if request.param == "jsonl" else MemorySessionStore()
 
 
 def titled(title, by="prompt"):

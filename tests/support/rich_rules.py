@@ -1,0 +1,23 @@
+"""The rules that an agent with little provokes nothing of: each leaves this list when ours gets what it is about."""
+
+NEEDS_A_RICH_AGENT = (
+    "PROMPT-04",
+    "UPD-05",
+    "TOOL-06",
+    "PERM-03",
+    "CFG-01",
+    "CFG-02",
+    "CFG-03",
+    "CFG-04",
+    "CFG-05",
+    "CFG-06",
+    "FS-01",
+    "FS-02",
+    "FS-03",
+    "TERM-02",
+    "TERM-03",
+    "ELIC-01",
+    "ELIC-02",
+    "ELIC-03",
+    "MCP-04",
+)
