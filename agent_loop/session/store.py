@@ -154,7 +154,10 @@ class SessionSummary:
 
 
 class Quarantined(NamedTuple):
-    """A line that was taken out of a damaged log: where it stood (1-based line, offset in bytes), and why."""
+    """A part of a damaged log: where it stood (1-based line, offset in bytes), and why it was taken out.
+
+    Or what was wrong there, when what can be read of it stays; `what` says so.
+    """
 
     line: int
     offset: int
