@@ -29,15 +29,32 @@ class ClientCapabilities(Incoming):
     """What of the client's capabilities this version uses; absent, null and malformed mean "not supported"."""
 
     notices: bool = False
+    compaction: bool = False
+    boolean_options: bool = False
+    read_files: bool = False
+    write_files: bool = False
+    terminals: bool = False
     terminal_output: bool = False
+    terminal_auth: bool = False
+    terminal_auth_command: bool = False
+    elicitation_form: bool = False
 
     @classmethod
     def from_params(cls, params: dict[str, Any]) -> "ClientCapabilities":
         """Read `initialize` params; never fails."""
         capabilities = _table(params.get("clientCapabilities"))
+        session, files, meta = (_table(capabilities.get(name)) for name in ("session", "fs", "_meta"))
         return cls(
-            notices=isinstance(_table(capabilities.get("session")).get("notices"), dict),
-            terminal_output=_table(capabilities.get("_meta")).get("terminal_output") is True,
+            notices=isinstance(session.get("notices"), dict),
+            compaction=isinstance(session.get("compaction"), dict),
+            boolean_options=isinstance(_table(session.get("configOptions")).get("boolean"), dict),
+            read_files=files.get("readTextFile") is True,
+            write_files=files.get("writeTextFile") is True,
+            terminals=capabilities.get("terminal") is True,
+            terminal_output=meta.get("terminal_output") is True,
+            terminal_auth=_table(capabilities.get("auth")).get("terminal") is True,
+            terminal_auth_command=meta.get("terminal-auth") is True,
+            elicitation_form=isinstance(_table(capabilities.get("elicitation")).get("form"), dict),
         )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from acp_bridge.cli.parts import Streams
 from acp_bridge.cli.sessions import run
-from acp_bridge.main import _shown_tools
+from acp_bridge.composition.toolset import shown_tools
 from agent_loop.runtime import VirtualRuntime
 from agent_loop.session.codec import encode_event, encode_header
 from agent_loop.session.events import SessionHeader
@@ -25,7 +25,7 @@ NOW = 1_700_000_000_000
 @functools.cache
 def tools() -> Mapping[str, Any]:
     """The tools of the product, for their cards."""
-    return _shown_tools()
+    return shown_tools()
 
 
 class Stream(io.TextIOWrapper):

@@ -1,0 +1,1 @@
+"""How the concrete parts are made and wired; `main` chooses, this does."""

@@ -1,0 +1,183 @@
+"""Every part of a running agent, made and wired: one reads it and knows everything that runs.
+
+May not know: argv, how the settings came about. Invariant: what is started here is ended here, in reverse order.
+"""
+
+import asyncio
+from collections.abc import Iterable
+from typing import Any
+
+import anyio
+
+from acp_bridge.bridge import Bridge, Parts
+from acp_bridge.composition.executors import make_executor
+from acp_bridge.composition.models import provider_of
+from acp_bridge.composition.start import Start
+from acp_bridge.composition.toolset import make_tools
+from acp_bridge.credentials import Credential
+from acp_bridge.endings import stop_on_parent_death, stop_on_signal
+from acp_bridge.methods.v1.connection import Connection
+from acp_bridge.methods.v1.sessions import adopt
+from acp_bridge.methods.v1.table import V1Dispatcher
+from acp_bridge.permission.policy import EditorPolicy
+from acp_bridge.rpc.peer import Peer
+from agent_loop.abort import AbortSignal
+from agent_loop.agent import Agent
+from agent_loop.commands.help import HelpCommand
+from agent_loop.commands.registry import CommandRegistry
+from agent_loop.commands.status import StatusCommand
+from agent_loop.commands.title import TitleCommand
+from agent_loop.errors import HarnessError
+from agent_loop.hooks import Hooks
+from agent_loop.inbox import InboxMessage
+from agent_loop.llm.openai_compat.adapter import OpenAICompatAdapter
+from agent_loop.llm.service import LlmService
+from agent_loop.prompt import default_sections
+from agent_loop.registry import AgentRegistry
+from agent_loop.runtime import SystemRuntime, VirtualRuntime
+from agent_loop.session.jsonl import JsonlSessionStore
+from agent_loop.session.live import LiveSessions
+from agent_loop.step import AgentOptions
+from agent_loop.titles import install_titles
+from agent_loop.tools.registry import ToolRegistry
+from agent_loop.tools.seam import ToolCall
+from bash_exec.environment import scrub_environment
+
+REPLAY_FAILED = 3
+"""Exit code at EOF when a replay met a call that was not recorded (snapshots.md §5)."""
+REPLAY_UNUSABLE = 2
+"""Exit code when there is nothing to replay from."""
+SHUTDOWN_SECONDS = 4.5
+
+
+async def serve(start: Start) -> int | None:  # noqa: C901 - the closures are the wires between the parts
+    """Serve the client until it closes. Returns the exit code, None for 0."""
+    settings, log = start.settings, start.log
+    clock_ms = settings.snapshot.clock if settings.snapshot else None
+    real = SystemRuntime()
+    runtime = real if clock_ms is None else VirtualRuntime(clock_ms, new_id=real.new_id)
+    hooks = Hooks(lambda name, error: log.error("listener failed", hook=name, exc_info=error))
+
+    def turn_failed(agent: Agent, error: Exception) -> None:
+        # what has a code is an outcome; everything else is a bug, and its place is wanted
+        bug = None if isinstance(error, HarnessError) else error
+        log.warning("turn failed", session=agent.id, code=getattr(error, "code", None), error=str(error), exc_info=bug)
+
+    hooks.on("agent/error", turn_failed)
+    provider, model = provider_of(settings)
+    replaying = settings.snapshot is not None and settings.snapshot.mode == "replay"
+    keys = {name: row.key.get_secret_value() for name, row in settings.config.providers.items() if row.key}
+    credential = Credential(provider.key_variable, keys.get(provider.name), start.environment, required=not replaying)
+    llm = LlmService(hooks, runtime)
+    adapter = OpenAICompatAdapter(provider, credential=credential.key, runtime=runtime)
+    llm.register_adapter([row.id for row in provider.models], adapter)
+    replay = None
+    if settings.snapshot and replaying:
+        from agent_loop.llm.replay import install_replay
+
+        try:
+            replay = install_replay(
+                hooks,
+                fixture=settings.snapshot.file,
+                override=settings.snapshot.override,
+                report=settings.snapshot.report,
+                spill_root=str(settings.spill_root),
+            )
+        except HarnessError as error:
+            log.error("replay", problem=error.message)  # noqa: TRY400 - the sentence says it all
+            return REPLAY_UNUSABLE
+        if replay.warning:
+            log.warning(replay.warning)
+    sessions = LiveSessions(JsonlSessionStore(settings.sessions_root, runtime), hooks, runtime, secrets=start.secrets)
+    peer = Peer(start.stdio, before_write=sessions.write_pending, log=log)
+    tools = ToolRegistry(hooks)
+    commands = CommandRegistry(hooks)
+    commands.register(HelpCommand(commands))
+    commands.register(StatusCommand())
+    commands.register(TitleCommand())
+    install_titles(hooks)
+
+    async def ask(
+        session_id: str, call: ToolCall, choices: Iterable[dict[str, str]], withdraw: AbortSignal
+    ) -> dict[str, Any] | None:
+        return await bridge.ask(session_id, call, choices, withdraw)
+
+    def prompt_owns(session_id: str) -> bool:
+        return bridge.prompt_owns_turn(session_id)
+
+    policy = EditorPolicy(default_mode=settings.permission_mode, send=ask, prompt_owns=prompt_owns)
+
+    def options(cwd: str) -> AgentOptions:
+        return AgentOptions(
+            provider=provider.name,
+            model=model.id,
+            system_prompt=default_sections(cwd),
+            reasoning=model.reasoning,
+            merge_users=model.merge_users,
+            spill_root=str(settings.spill_root),
+        )
+
+    async with anyio.create_task_group() as tasks:
+        registry = AgentRegistry(
+            task_group=tasks, sessions=sessions, llm=llm, tools=tools, policy=policy, hooks=hooks, runtime=runtime
+        )
+
+        def notify_session(session_id: str, text: str) -> None:
+            if agent := registry.get(session_id):
+                source = {"kind": "plugin", "plugin": "tool-bash"}
+                agent.inject(InboxMessage(runtime.new_id(), [{"type": "text", "text": text}], source))
+
+        shown = scrub_environment(
+            start.environment,
+            key_sources=start.key_variables,
+            allow=settings.config.env.allow,
+            keys=keys.values(),
+        )
+        executor = make_executor(
+            start,
+            shown,
+            tasks,
+            roots=lambda session_id: [agent.cwd for agent in registry.list() if agent.id == session_id],
+        )
+        bash, *others = make_tools(executor, notify_session)
+        bash.register_completion()
+        for tool in (bash, *others):
+            tools.register(tool)
+        parts = Parts(
+            registry=registry,
+            tools=tools,
+            commands=commands,
+            executor=executor,
+            policy=policy,
+            hooks=hooks,
+            runtime=runtime,
+            options=options,
+            window=lambda model_id: row.context_window if (row := provider.model(model_id)) else None,
+            secrets=start.secrets,
+        )
+        bridge = Bridge(parts, peer, asyncio.get_running_loop().call_later)
+        connection = Connection(bridge, credential, start.problem, fork=start.fork)
+        if isinstance(runtime, VirtualRuntime):
+            connection.advance = runtime.advance
+        if start.greeting.initialize_params is not None:
+            connection.accept(start.greeting.initialize_params)
+        if start.greeting.opened is not None:
+            adopt(connection, start.greeting.opened)
+            # the client has its session, so nobody waits until a person has written a prompt
+            adapter.prepare()
+        tasks.start_soon(stop_on_signal, peer.stop, start.signals)
+        tasks.start_soon(stop_on_parent_death, start.parent, peer.stop)
+
+        async def end() -> None:
+            with anyio.move_on_after(SHUTDOWN_SECONDS, shield=True):
+                await bridge.shutdown()
+                await executor.dispose()
+
+        try:
+            await peer.serve(V1Dispatcher(connection), preread=start.greeting.preread, on_eof=end)
+        finally:
+            with anyio.move_on_after(1, shield=True):
+                await llm.aclose()
+            tasks.cancel_scope.cancel()
+        # inside: Python 3.11 stops tracing a frame that a cancelled task group has left
+        return REPLAY_FAILED if replay and replay.failed else None

@@ -1,0 +1,25 @@
+"""The tools of a session.
+
+May not know: models, the editor. Invariant: what can be shown of a tool's calls is the same with and without an
+executor: cards are pure.
+"""
+
+from collections.abc import Callable
+from functools import cache
+from typing import cast
+
+from agent_loop.tools.bash import BashKillTool, BashOutputTool, BashTool
+from agent_loop.tools.seam import Tool
+from bash_exec.seam import BashExecutor
+
+
+@cache
+def shown_tools() -> dict[str, Tool]:
+    """The tools as far as their cards go: without an executor, none of these can run anything."""
+    executor = cast("BashExecutor", None)
+    return {tool.name: tool for tool in make_tools(executor, lambda _session, _text: None)}
+
+
+def make_tools(executor: BashExecutor, notify: Callable[[str, str], None]) -> tuple[BashTool, *tuple[Tool, ...]]:
+    """Every tool that a session has; `notify(session_id, text)` tells the model of one something."""
+    return BashTool(executor, notify=notify), BashOutputTool(executor), BashKillTool(executor)
