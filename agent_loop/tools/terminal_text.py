@@ -16,8 +16,9 @@ TAIL_BYTES: Final = 48 * 1024
 
 _State = Literal["ground", "escape", "intermediate", "csi", "osc", "string"]
 
-# whole runs of text and complete colour sequences in one match: a flood of colour costs no step per sequence
-_KEPT: Final = re.compile("(?:[^\x00-\x07\x0b\x0c\x0e-\x1f\x7f-\x9f]++|\x1b\\[[0-9;:]{0,127}+[mK])++")
+# whole runs of text and complete colour sequences in one match: a flood of colour costs no step per sequence. Not
+# possessive: a group that is so takes back half of a sequence that does not fit, up to Python 3.11.4
+_KEPT: Final = re.compile("(?:[^\x00-\x07\x0b\x0c\x0e-\x1f\x7f-\x9f]+|\x1b\\[[0-9;:]{0,127}[mK])+")
 _CSI_BODY: Final = re.compile("[ -?]+")
 # a parameter string that colours or erases: no private marker, no intermediate
 _CSI_KEPT: Final = re.compile("[0-9;:]*[mK]")
