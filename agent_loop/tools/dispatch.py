@@ -213,6 +213,8 @@ class ToolDispatch:
             cwd=self._cwd,
             signal=self._signal,
             on_output=partial(self._on_output, call.id),
+            call_id=call.id,
+            record=self._session.append,
         )
         async with anyio.create_task_group() as tasks:
             # started now, not on the abort: that may come from a callback of the loop, where no task can be started

@@ -7,7 +7,7 @@ out — so that a card shown live and a card shown on load are the same.
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from agent_loop.abort import AbortSignal
 from agent_loop.vocabulary import Block, JsonObject, text_block
@@ -35,17 +35,24 @@ def _no_output(_data: bytes) -> None:
     return
 
 
+def _no_record(_event_type: str, _data: JsonObject) -> None:
+    return
+
+
 @dataclass(frozen=True, slots=True)
 class ToolContext:
     """Where a call runs. The body watches `signal` and ends soon after it aborts, with an outcome that says so.
 
-    `on_output` takes raw bytes while the call runs (live display only).
+    `on_output` takes raw bytes while the call runs (live display only). `record(event_type, data)` appends one event of
+    a log-only type (session-log.md §3) between the call and its result.
     """
 
     session_id: str
     cwd: str
     signal: AbortSignal
     on_output: Callable[[bytes], None] = _no_output
+    call_id: str = ""
+    record: Callable[[str, JsonObject], object] = _no_record
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +126,35 @@ class Tool(ABC):
     @abstractmethod
     def present_result(self, arguments: JsonObject, content: list[Block], meta: JsonObject | None) -> ResultCard | None:
         """The end of that card from the logged result; None = the result's text as it is. Pure."""
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A question to the user: flat JSON Schema `properties`, of which those in `required` must be answered."""
+
+    message: str
+    properties: JsonObject
+    required: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FormAnswer:
+    """What came of a form. `content` belongs to `accept` and is as the editor sent it, unchecked.
+
+    `unavailable`: nobody can be asked so, `reason` says why; `failed`: the editor could not show the form.
+    """
+
+    action: Literal["accept", "decline", "cancel", "unavailable", "failed"]
+    content: JsonObject = field(default_factory=dict[str, Any])
+    reason: str = ""
+
+
+class AskUser(ABC):
+    """Puts a form before the user; implemented by the editor's side."""
+
+    @abstractmethod
+    async def ask(self, context: ToolContext, form: Form) -> FormAnswer:
+        """Wait for the answer, as long as it takes; `cancel` at once when `context.signal` aborts. Never raises."""
 
 
 @dataclass(frozen=True, slots=True)
