@@ -1,13 +1,14 @@
 """Settings: flags over environment over `config.toml` over defaults. A setting lives here and nowhere else.
 
-May not know: what the settings are used for. Invariant: a value that cannot be used is an error that names the file,
-the place in it and what is wanted there; it is met when a session is wanted, never at `initialize`.
+Each field's description is its line in docs/configuration.md. May not know: what the settings are used for. Invariant:
+a value that cannot be used is an error that names the file, the place in it and what is wanted there; it is met when a
+session is wanted, never at `initialize`.
 """
 
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Final, Literal, TypeVar
 
 import platformdirs
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PositiveInt, SecretStr, StrictBool, ValidationError
@@ -36,57 +37,95 @@ class _Table(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+IN_PROJECT: Final = "in-project"
+"""Marks the fields that a project's own file may set: such a field can neither run anything nor redirect a key."""
+Word = Annotated[str, Field(min_length=1)]
+Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
 class ModelSettings(_Table):
     """One model of a provider: sizes in tokens, None = unknown; `reasoning` is the echo policy of llm.md §5."""
 
-    id: Annotated[str, Field(min_length=1)]
-    context: PositiveInt | None = None
-    max_output: PositiveInt | None = None
-    reasoning: Literal["echo", "echo-with-tools", "strip", "none"] = "none"
-    merge_users: bool = False
+    id: Word = Field(description="what the provider calls the model")
+    name: Word | None = Field(default=None, description="what the editor calls it; the id when absent")
+    context: PositiveInt | None = Field(
+        default=None, description="size of the context window in tokens; shows how full it is"
+    )
+    max_output: PositiveInt | None = Field(default=None, description="the most that one answer can have, in tokens")
+    images: StrictBool = Field(default=False, description="the model takes images")
+    reasoning: Literal["echo", "echo-with-tools", "strip", "none"] = Field(
+        default="none", description="which answers carry their reasoning back to the model"
+    )
+    merge_users: bool = Field(default=False, description="the model refuses two user messages in a row")
+    efforts: tuple[Word, ...] = Field(default=(), description="values of `reasoning_effort` that the model takes")
+    thinking_switch: StrictBool = Field(
+        default=False, description='the endpoint takes `thinking = {type = "enabled"|"disabled"}`, as DeepSeek\'s does'
+    )
+    default_effort: Word | None = Field(
+        default=None, description="the effort that the model takes by itself, when known"
+    )
+    price_input: Amount | None = Field(default=None, description="price of a million input tokens that were not cached")
+    price_cached: Amount | None = Field(
+        default=None, description="price of a million cached input tokens; else `price_input`"
+    )
+    price_output: Amount | None = Field(default=None, description="price of a million output tokens")
+    currency: Word = Field(default="USD", description="currency of the prices (ISO 4217)")
 
 
 class ProviderSettings(_Table):
     """One OpenAI-compatible endpoint; without `key_variable` and `key` it needs no key."""
 
-    base_url: BaseUrl | None = None
-    key_variable: Annotated[str, Field(min_length=1)] | None = None
-    key: SecretStr | None = None
-    models: tuple[ModelSettings, ...] = ()
+    base_url: BaseUrl | None = Field(default=None, description="address; `/chat/completions` is added")
+    key_variable: Word | None = Field(
+        default=None, description="environment variable with the key; absent: it needs no key"
+    )
+    key: SecretStr | None = Field(default=None, description="the key itself, used when the variable is not set")
+    models: tuple[ModelSettings, ...] = Field(default=(), description="its models; the first is its default")
 
 
 class PermissionSettings(_Table):
-    mode: PermissionMode = "ask"
+    mode: PermissionMode = Field(default="ask", description="start mode of new sessions")
 
 
 class SessionsSettings(_Table):
-    root: Path | None = None
+    root: Path | None = Field(
+        default=None, description="where session logs lie; absent: `sessions` in the user's state directory"
+    )
 
 
 class EnvSettings(_Table):
-    allow: tuple[str, ...] = ()
+    allow: tuple[str, ...] = Field(default=(), description="secret-looking variables that commands may see")
 
 
 class SandboxSettings(_Table):
     """What commands of `executor = "sandbox"` reach besides their session's directory."""
 
-    network: bool = False
-    allow_read: tuple[FullPath, ...] = ()
-    allow_write: tuple[FullPath, ...] = ()
+    network: bool = Field(default=False, description="commands share the machine's network")
+    allow_read: tuple[FullPath, ...] = Field(
+        default=(), description="what commands may read besides (absolute, or from `~`)"
+    )
+    allow_write: tuple[FullPath, ...] = Field(
+        default=(), description="what commands may write besides (absolute, or from `~`)"
+    )
 
 
 class UnstableSettings(_Table):
     """What the protocol does not hold stable yet, off unless switched on. `fork`: the method `session/fork`."""
 
-    fork: StrictBool = False
+    fork: StrictBool = Field(default=False, description="offer `session/fork`, which is not in the stable protocol")
 
 
 class Config(_Table):
     """`config.toml`. `model` is `provider/model`, a provider, or a DeepSeek model."""
 
-    model: str | None = None
-    executor: Literal["local", "sandbox"] = "local"
-    providers: dict[str, ProviderSettings] = {}
+    model: Annotated[Word | None, IN_PROJECT] = Field(
+        default=None, description="`provider/model`, a provider (its first model), or a DeepSeek model"
+    )
+    thinking: Annotated[Word | None, IN_PROJECT] = Field(
+        default=None, description="thinking level of new sessions, one that the model offers; absent: the model's own"
+    )
+    executor: Literal["local", "sandbox"] = Field(default="local", description="where commands run")
+    providers: dict[str, ProviderSettings] = Field(default={}, description="the endpoints of models, by name")
     permission: PermissionSettings = PermissionSettings()
     sessions: SessionsSettings = SessionsSettings()
     env: EnvSettings = EnvSettings()

@@ -107,11 +107,17 @@ class Agent:
         return self._inbox.pending
 
     def use_model(
-        self, *, provider: str, model: str, reasoning: ReasoningPolicy = "echo", merge_users: bool = False
+        self,
+        *,
+        provider: str,
+        model: str,
+        reasoning: ReasoningPolicy = "echo",
+        merge_users: bool = False,
+        effort: str | None = None,
     ) -> None:
-        """Talk to another model, from the next turn on."""
+        """Talk to another model, or to the same one with another thinking level, from the next turn on."""
         self.options = replace(
-            self.options, provider=provider, model=model, reasoning=reasoning, merge_users=merge_users
+            self.options, provider=provider, model=model, reasoning=reasoning, merge_users=merge_users, effort=effort
         )
 
     def send(self, message: InboxMessage, target: Target, *, wakeup: bool) -> None:

@@ -35,8 +35,9 @@ _CHUNKS_PER_CHECKPOINT: Final = 64
 class AgentOptions:
     """How an agent talks to its model.
 
-    `reasoning` and `merge_users` are what the model's provider demands of a history; `max_steps` ends a turn;
-    `spill_root` is where truncated tool output is kept (masked in fingerprints).
+    `reasoning` and `merge_users` are what the model's provider demands of a history; `effort` is a thinking level of
+    the model (None: its own); `max_steps` ends a turn; `spill_root` is where truncated tool output is kept (masked in
+    fingerprints).
     """
 
     provider: str
@@ -44,6 +45,7 @@ class AgentOptions:
     system_prompt: Sections
     reasoning: ReasoningPolicy = "echo"
     merge_users: bool = False
+    effort: str | None = None
     max_steps: int = 200
     spill_root: str | None = None
 
@@ -170,6 +172,8 @@ async def _prepare(context: TurnContext, *, turn: int, step: int) -> LlmRequest:
             system=session.secrets.redact_json(render(sections)),
             tools=context.tools.schemas(session.id),
             on_retry=log_retry,
+            provider=options.provider,
+            effort=options.effort,
         ),
     )
     messages = normalise(asked.messages, reasoning=options.reasoning, merge_users=options.merge_users)

@@ -68,11 +68,12 @@ def _mask_uuids(text: str) -> str:
 
 
 def request_parameters(request: LlmRequest) -> JsonObject:
-    """The sampling parameters that were set: `{temperature?, maxTokens?, stop?}`, as `request/header` logs them."""
+    """What was set of `{temperature?, maxTokens?, stop?, effort?}`, as `request/header` logs it."""
     parameters: JsonObject = {
         "temperature": request.temperature,
         "maxTokens": request.max_tokens,
         "stop": request.stop,
+        "effort": request.effort,
     }
     return {name: value for name, value in parameters.items() if value is not None}
 

@@ -30,7 +30,8 @@ class LlmRequest:
     """One model call. `tools` rows are `{name,description,parameters,strict?}`.
 
     `session_id`, `turn`, `step` say which call of which session this is: replay is keyed by them, providers never see
-    them. `messages` are normalised already and hold no system message.
+    them. `messages` are normalised already and hold no system message. `provider` tells models of one name apart;
+    `effort` is one of the model's thinking levels (None: its own).
     """
 
     model: str
@@ -44,6 +45,8 @@ class LlmRequest:
     temperature: float | None = None
     max_tokens: int | None = None
     stop: list[str] | None = None
+    provider: str | None = None
+    effort: str | None = None
     on_retry: Callable[[RetryNotice], None] = _ignore_retry
 
 

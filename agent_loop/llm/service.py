@@ -16,24 +16,24 @@ from agent_loop.vocabulary import StreamChunk
 
 
 class LlmService:
-    """Adapters by model id."""
+    """Adapters by provider and model id."""
 
     def __init__(self, hooks: Hooks, runtime: Runtime) -> None:
         self._hooks = hooks
         self._runtime = runtime
-        self._adapters: dict[str, LlmAdapter] = {}
+        self._adapters: dict[tuple[str | None, str], LlmAdapter] = {}
 
-    def register_adapter(self, models: Sequence[str], adapter: LlmAdapter) -> Remover:
-        """Serve `models` with `adapter`; returns an idempotent remover.
+    def register_adapter(self, models: Sequence[str], adapter: LlmAdapter, *, provider: str | None = None) -> Remover:
+        """Serve `models` of `provider` (None: whoever is asked for) with `adapter`; returns an idempotent remover.
 
         All or nothing: raises `LlmError` (`DUPLICATE_ADAPTER`) when one of them is served already or named twice.
         """
-        wanted: set[str] = set()
+        wanted: set[tuple[str | None, str]] = set()
         for model in models:
-            if model in self._adapters or model in wanted:
+            if (provider, model) in self._adapters or (provider, model) in wanted:
                 raise LlmError(f"model {model!r} has an adapter already", "DUPLICATE_ADAPTER")
-            wanted.add(model)
-        self._adapters.update((model, adapter) for model in models)
+            wanted.add((provider, model))
+        self._adapters.update((key, adapter) for key in wanted)
 
         def remove() -> None:
             while wanted:
@@ -59,7 +59,8 @@ class LlmService:
         return with_retry(self._open, request, self._runtime)
 
     def _open(self, request: LlmRequest) -> AsyncIterator[StreamChunk]:
-        adapter = self._adapters.get(request.model)
+        adapters = self._adapters
+        adapter = adapters.get((request.provider, request.model)) or adapters.get((None, request.model))
         if adapter is None:
             raise LlmError(
                 f"no provider serves the model {request.model!r}; name it in the config or choose another model",

@@ -4,7 +4,6 @@ May not know: HTTP, requests. Invariant: rows are data; a provider of the config
 """
 
 from dataclasses import dataclass
-from typing import Literal
 
 from agent_loop.llm.history import ReasoningPolicy
 
@@ -13,8 +12,9 @@ from agent_loop.llm.history import ReasoningPolicy
 class ModelProfile:
     """One model. `context_window` and `max_output` in tokens (None: not known).
 
-    `merge_users`: the provider refuses two user messages in a row. `thinking` and `reasoning_effort` are sent when
-    set; None leaves the provider's default.
+    `merge_users`: the provider refuses two user messages in a row. `efforts`: the values of `reasoning_effort` that it
+    takes, `default_effort` the one that it takes by itself. `thinking_switch`: the endpoint takes
+    `thinking: {type: enabled|disabled}`.
     """
 
     id: str
@@ -23,8 +23,9 @@ class ModelProfile:
     images: bool = False
     reasoning: ReasoningPolicy = "none"
     merge_users: bool = False
-    thinking: Literal["enabled", "disabled"] | None = None
-    reasoning_effort: str | None = None
+    efforts: tuple[str, ...] = ()
+    default_effort: str | None = None
+    thinking_switch: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,16 @@ class ProviderProfile:
 
 
 def _deepseek_v4(model_id: str) -> ModelProfile:
-    return ModelProfile(model_id, context_window=1_000_000, max_output=384_000, reasoning="echo")
+    # "low" and "medium" would be taken as "high", "xhigh" as "max" (the provider's guide to thinking mode)
+    return ModelProfile(
+        model_id,
+        context_window=1_000_000,
+        max_output=384_000,
+        reasoning="echo",
+        efforts=("high", "max"),
+        default_effort="high",
+        thinking_switch=True,
+    )
 
 
 DEEPSEEK = ProviderProfile(

@@ -14,6 +14,8 @@ from agent_loop.llm.seam import LlmRequest
 from agent_loop.vocabulary import Block, JsonObject, Message
 
 NO_OUTPUT = "(no output)"
+THINKING_OFF = "off"
+"""The level of a model with a thinking switch that does not think; `on`: it thinks, and takes no effort."""
 
 _BACKTICKS = re.compile(r"`+")
 
@@ -31,9 +33,12 @@ def request_body(request: LlmRequest, profile: ModelProfile) -> JsonObject:
         "stream": True,
         "stream_options": {"include_usage": True},
     }
+    effort = request.effort
+    off = effort == THINKING_OFF
+    switched = profile.thinking_switch and effort is not None
     optional = {
-        "thinking": {"type": profile.thinking} if profile.thinking else None,
-        "reasoning_effort": profile.reasoning_effort,
+        "thinking": {"type": "disabled" if off else "enabled"} if switched else None,
+        "reasoning_effort": effort if effort in profile.efforts else None,
         "tools": [{"type": "function", "function": tool} for tool in map(_function, request.tools)] or None,
         "temperature": request.temperature,
         "max_tokens": request.max_tokens,

@@ -40,8 +40,9 @@ def test_the_largest_body_has_its_keys_in_the_order_of_the_contract():
         temperature=0.0,
         max_tokens=100,
         stop=["END"],
+        effort="high",
     )
-    profile = ModelProfile("m", thinking="enabled", reasoning_effort="high")
+    profile = ModelProfile("m", efforts=("high", "max"), thinking_switch=True)
     body = request_body(request, profile)
     assert list(body) == [
         "model",
