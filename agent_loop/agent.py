@@ -218,6 +218,7 @@ class Agent:
         self._dispatch = ToolDispatch(
             session=self.session,
             cwd=self.cwd,
+            roots=(self.cwd,),
             tools=services.tools,
             policy=services.policy,
             runtime=services.runtime,

@@ -13,7 +13,7 @@ from typing import Any, Final
 from acp_bridge.permission.modes import FULL
 from acp_bridge.schema import PermissionAnswer, SchemaProblem, parse
 from agent_loop.abort import AbortController, AbortSignal
-from agent_loop.tools.seam import Allow, Ask, Decision, PermissionPolicy, Tool, ToolCall
+from agent_loop.tools.seam import Allow, Ask, Decision, PermissionPolicy, Tool, ToolCall, Verdict
 
 OPTIONS: Final = (
     {"optionId": "allow_once", "name": "Allow this call", "kind": "allow_once"},
@@ -73,7 +73,7 @@ class EditorPolicy(PermissionPolicy):
     def _asks(self, session_id: str, effect: str) -> bool:
         return self.mode(session_id) != FULL and effect in {"edit", "execute"}
 
-    def evaluate(self, session_id: str, tool: Tool, call: ToolCall, cwd: str) -> Allow | Ask:
+    def evaluate(self, session_id: str, tool: Tool, call: ToolCall, cwd: str, roots: tuple[str, ...]) -> Verdict:  # noqa: ARG002 - rules come next
         return Ask(digest_of(call, cwd)) if self._asks(session_id, tool.effect) else Allow()
 
     async def ask(self, session_id: str, tool: Tool, call: ToolCall, ask: Ask, signal: AbortSignal) -> Decision:  # noqa: ARG002 - the digest is logged by the step

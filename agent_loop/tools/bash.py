@@ -29,12 +29,14 @@ from agent_loop.tools.seam import (
     Effect,
     GenericCard,
     ResultCard,
+    Subject,
     TerminalCard,
     TerminalResult,
     Tool,
     ToolContext,
     ToolKind,
     ToolOutcome,
+    resolved_path,
 )
 from agent_loop.tools.terminal_text import TerminalCapture
 from agent_loop.vocabulary import Block, JsonObject, text_block
@@ -134,6 +136,10 @@ class BashTool(Tool):
             error={"name": "AbortError", "code": "aborted"} if result.aborted else None,
             meta=result_meta(result, stored, output_dropped=shown.dropped),
         )
+
+    def subject(self, arguments: JsonObject, cwd: str) -> Subject:
+        """The command line, and where it runs."""
+        return Subject(command=arguments["command"], directory=resolved_path(cwd, arguments.get("workdir") or ""))
 
     def present_call(self, arguments: JsonObject, cwd: str | None) -> CallCard:
         """A terminal card titled with the bare command; a generic one when it goes to the background."""

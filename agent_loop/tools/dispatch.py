@@ -5,9 +5,9 @@ the message stands in the log as one `tool/call` and one `tool/result`; no body 
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Final
+from typing import Final, Literal, assert_never
 
 import anyio
 
@@ -18,7 +18,18 @@ from agent_loop.session.log import Session
 from agent_loop.session.store import PersistenceError
 from agent_loop.tools.arguments import parse_arguments
 from agent_loop.tools.registry import ToolRegistry
-from agent_loop.tools.seam import Ask, Decision, PermissionPolicy, Tool, ToolCall, ToolContext, ToolOutcome
+from agent_loop.tools.seam import (
+    Allow,
+    Ask,
+    Decision,
+    Deny,
+    PermissionPolicy,
+    Tool,
+    ToolCall,
+    ToolContext,
+    ToolOutcome,
+    Verdict,
+)
 from agent_loop.vocabulary import Block, JsonObject
 
 POOL_SIZE: Final = 4
@@ -50,25 +61,31 @@ class _Call:
     started: bool = False
     answered: bool = False
     outcome: ToolOutcome | None = None
+    asked: str | None = None  # the digest of the question that is open in the log
+    permitted: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class _Question:
-    """A call that the policy wants to ask about."""
+class _Judged:
+    """A call that can run, and what the policy says to it."""
 
     tool: Tool
     call: ToolCall
-    ask: Ask
+    verdict: Verdict
 
 
 class ToolDispatch:
-    """Runs the calls of every step of one turn. `on_output(call_id, data)` gets live output bytes."""
+    """Runs the calls of every step of one turn. `on_output(call_id, data)` gets live output bytes.
+
+    `roots`: the directories of the workspace, the first is `cwd`.
+    """
 
     def __init__(
         self,
         *,
         session: Session,
         cwd: str,
+        roots: tuple[str, ...],
         tools: ToolRegistry,
         policy: PermissionPolicy,
         runtime: Runtime,
@@ -77,6 +94,7 @@ class ToolDispatch:
     ) -> None:
         self._session = session
         self._cwd = cwd
+        self._roots = roots
         self._tools = tools
         self._policy = policy
         self._runtime = runtime
@@ -131,17 +149,23 @@ class ToolDispatch:
         """The leading calls that may run side by side: declared so, and nobody has to be asked."""
         group: list[_Call] = []
         for call in calls:
-            if not (call.tool and call.tool.concurrency_safe) or self._question(call):
+            if not (call.tool and call.tool.concurrency_safe):
                 break
+            judged = self._judge(call)
+            if judged and not isinstance(judged.verdict, Allow):
+                break
+            self._log_allowed(call, judged)
             group.append(call)
         return group
 
-    def _question(self, call: _Call) -> _Question | None:
-        """What the policy wants to ask; a call that cannot run (no such tool, wrong arguments) needs no leave."""
+    def _judge(self, call: _Call) -> _Judged | None:
+        """What the policy says; a call that cannot run (no such tool, wrong arguments) needs no leave."""
         if call.tool is None or isinstance(call.ready, str) or self._tools.refusal(call.ready, self._session.id):
             return None
-        verdict = self._policy.evaluate(self._session.id, call.tool, call.ready, self._cwd)
-        return _Question(call.tool, call.ready, verdict) if isinstance(verdict, Ask) else None
+        return self._judged(call.tool, call.ready)
+
+    def _judged(self, tool: Tool, call: ToolCall) -> _Judged:
+        return _Judged(tool, call, self._policy.evaluate(self._session.id, tool, call, self._cwd, self._roots))
 
     async def _run_group(self, group: list[_Call]) -> None:
         for call in group:
@@ -160,46 +184,85 @@ class ToolDispatch:
             self._answer(call)
 
     async def _run_alone(self, call: _Call) -> None:
-        question = self._question(call)
-        if question:
-            await self._run_asked(call, question)
-        else:
+        judged = self._judge(call)
+        if judged is None or isinstance(judged.verdict, Allow):
+            self._log_allowed(call, judged)
             self._log_call(call)
-            await make_durable(self._session)
-            await self._run_body(call)
+            await self._run_now(call)
+        elif isinstance(judged.verdict, Deny):
+            denied = Decision("reject", "rule", judged.verdict.grant)
+            self._log_decision(call, judged.verdict.digest, denied)
+            self._log_call(call)
+            call.outcome = _refused(denied, judged.verdict.reason)
+        else:
+            await self._run_asked(call, judged)
         self._answer(call)
 
-    async def _run_asked(self, call: _Call, question: _Question) -> None:
-        ask = question.ask
-        bound: JsonObject = {"callId": call.id, "digest": ask.digest}
-        preview: JsonObject = {} if ask.preview is None else {"preview": ask.preview}
-        self._session.append("permission/request", bound | preview)
-        self._log_call(call)
-        decision = await self._decide(question)
-        self._session.append("permission/decision", bound | {"outcome": decision.outcome, "by": decision.by})
+    async def _run_now(self, call: _Call) -> None:
+        await make_durable(self._session)
+        await self._run_body(call)
+
+    async def _run_asked(self, call: _Call, judged: _Judged) -> None:
+        decision = await self._decide(call, judged)
+        if call.asked is not None:
+            self._log_decision(call, call.asked, decision)
         if self._signal.aborted:
             return
         if decision.outcome == "allow":
-            await make_durable(self._session)
-            await self._run_body(call)
+            await self._run_now(call)
         else:
             call.outcome = _refused(decision)
 
-    async def _decide(self, question: _Question) -> Decision:
+    async def _decide(self, call: _Call, judged: _Judged) -> Decision:
         release = AbortController()
         forget = self._signal.on_abort(lambda: release.abort(self._signal.reason or ""))
         self._open_ask = release
         decision = Decision("cancelled", "abort")
         try:
             with cancel_on_abort(release):
-                decision = await self._policy.ask(
-                    self._session.id, question.tool, question.call, question.ask, release.signal
-                )
+                decision = await self._ask_until_current(call, judged, release.signal)
         finally:
             self._open_ask = None
             forget()
         # an answer that arrives in the tick of the release is late
         return Decision("cancelled", "abort") if release.aborted else decision
+
+    async def _ask_until_current(self, call: _Call, judged: _Judged, signal: AbortSignal) -> Decision:
+        """Ask; again when what was shown is no longer so by the time of the yes (acp.md §4)."""
+        match judged.verdict:
+            case Allow(grant=grant, subject=subject):
+                call.permitted = subject.paths
+                return Decision("allow", "rule", grant)
+            case Deny(grant=grant):
+                return Decision("reject", "rule", grant)
+            case Ask() as ask:
+                context = self._context(call, signal)
+                preview = await self._tools.prepare(judged.call, context, agent=self._session.id)
+                self._log_request(call, ask.digest, preview)
+                decision = await self._policy.ask(
+                    self._session.id, judged.tool, judged.call, replace(ask, preview=preview), signal
+                )
+                if decision.outcome != "allow":
+                    return decision
+                now = await self._tools.prepare(judged.call, context, agent=self._session.id)
+                if now == preview and judged.tool.subject(judged.call.arguments, self._cwd) == ask.subject:
+                    call.permitted = ask.subject.paths
+                    return decision
+                self._log_decision(call, ask.digest, decision, outcome="outdated")
+                return await self._ask_until_current(call, self._judged(judged.tool, judged.call), signal)
+            case _:
+                assert_never(judged.verdict)
+
+    def _context(self, call: _Call, signal: AbortSignal) -> ToolContext:
+        return ToolContext(
+            session_id=self._session.id,
+            cwd=self._cwd,
+            signal=signal,
+            on_output=partial(self._on_output, call.id),
+            call_id=call.id,
+            record=self._session.append,
+            permitted=call.permitted,
+        )
 
     async def _run_body(self, call: _Call) -> None:
         if self._signal.aborted:
@@ -208,14 +271,7 @@ class ToolDispatch:
             call.outcome = ToolOutcome.failed(call.ready, name="InvalidArgumentsError", code="INVALID_ARGS")
             return
         call.started = True
-        context = ToolContext(
-            session_id=self._session.id,
-            cwd=self._cwd,
-            signal=self._signal,
-            on_output=partial(self._on_output, call.id),
-            call_id=call.id,
-            record=self._session.append,
-        )
+        context = self._context(call, self._signal)
         async with anyio.create_task_group() as tasks:
             # started now, not on the abort: that may come from a callback of the loop, where no task can be started
             tasks.start_soon(self._cancel_late, tasks.cancel_scope)
@@ -240,6 +296,29 @@ class ToolDispatch:
                 "arguments": call.raw,
             },
         )
+
+    def _log_request(self, call: _Call, digest: str, preview: JsonObject | None) -> None:
+        shown: JsonObject = {} if preview is None else {"preview": preview}
+        call.asked = digest
+        self._session.append("permission/request", {"callId": call.id, "digest": digest} | shown)
+        if not call.logged:
+            self._log_call(call)
+
+    def _log_allowed(self, call: _Call, judged: _Judged | None) -> None:
+        """A standing rule that lets a call run is named in the log; that a mode asks about nothing is not."""
+        if judged and isinstance(judged.verdict, Allow):
+            call.permitted = judged.verdict.subject.paths
+            if judged.verdict.grant is not None:
+                self._log_decision(call, judged.verdict.digest, Decision("allow", "rule", judged.verdict.grant))
+
+    def _log_decision(
+        self, call: _Call, digest: str, decision: Decision, *, outcome: Literal["outdated"] | None = None
+    ) -> None:
+        """`outdated`: the yes came too late for what was shown."""
+        call.asked = None
+        granted: JsonObject = {} if decision.grant is None else {"grant": decision.grant}
+        told = {"callId": call.id, "digest": digest, "outcome": outcome or decision.outcome, "by": decision.by}
+        self._session.append("permission/decision", told | granted)
 
     def _answer(self, call: _Call) -> None:
         """Log the result once; a call without an outcome was stopped, or never started."""
@@ -276,10 +355,11 @@ async def make_durable(session: Session) -> None:
         raise session.failure or PersistenceError(session.id, "it could not be flushed to the disk")
 
 
-def _refused(decision: Decision) -> ToolOutcome:
+def _refused(decision: Decision, reason: str | None = None) -> ToolOutcome:
     who = "the user refused this call" if decision.by == "user" else "permission for this call was not given"
     return ToolOutcome.failed(
-        f"{who}; it did not run. Do not try it again in another form: go on without it, or ask what to do instead",
+        f"{reason or who}; it did not run. Do not try it again in another form: go on without it, or ask what to do "
+        "instead",
         name="PermissionError",
         code="rejected",
     )

@@ -66,6 +66,13 @@ class ToolRegistry:
             code = error.code if isinstance(error, HarnessError) else "TOOL_FAILED"
             return ToolOutcome.failed(str(error) or type(error).__name__, name=type(error).__name__, code=code)
 
+    async def prepare(self, call: ToolCall, context: ToolContext, *, agent: str) -> JsonObject | None:
+        """What an ask about this call shows (`Tool.prepare`); None also when that cannot be made."""
+        try:
+            return await self._tool(call.name, agent).prepare(call.arguments, context)
+        except Exception:  # noqa: BLE001 - the tool wall: without a preview the question is still a question
+            return None
+
     def refusal(self, call: ToolCall, agent: str) -> ToolOutcome | None:
         """Why `call` cannot run (`UNKNOWN_TOOL`, `INVALID_ARGS`); None when it can."""
         found = self._find(call.name, agent)

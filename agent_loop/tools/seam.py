@@ -4,6 +4,7 @@ May not know: ACP, files of any one tool. Invariant: presentation is pure — ar
 out — so that a card shown live and a card shown on load are the same.
 """
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -31,6 +32,26 @@ class ToolCall:
     raw: str
 
 
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What a call touches, as far as its arguments say: what a permission can be bound to.
+
+    `command`: a command line for bash, `directory` where it runs. `paths`: files and directories that are read or
+    changed. Every path is absolute and resolved (no symbolic link, no `..`).
+    """
+
+    command: str | None = None
+    directory: str | None = None
+    paths: tuple[str, ...] = ()
+
+
+def resolved_path(cwd: str, path: str) -> str:
+    """`path`, relative to the absolute `cwd` or absolute, without `..` and links; what is missing stays as it is."""
+    joined = os.path.join(cwd, path)
+    # no file has a NUL in its name; whoever opens this one says so
+    return joined if "\0" in joined else os.path.realpath(joined)
+
+
 def _no_output(_data: bytes) -> None:
     return
 
@@ -44,7 +65,8 @@ class ToolContext:
     """Where a call runs. The body watches `signal` and ends soon after it aborts, with an outcome that says so.
 
     `on_output` takes raw bytes while the call runs (live display only). `record(event_type, data)` appends one event of
-    a log-only type (session-log.md §3) between the call and its result.
+    a log-only type (session-log.md §3) between the call and its result. `permitted` are the paths of the subject that
+    the policy has decided on: with the roots, all that a file tool may touch, however the links lie when it runs.
     """
 
     session_id: str
@@ -53,6 +75,7 @@ class ToolContext:
     on_output: Callable[[bytes], None] = _no_output
     call_id: str = ""
     record: Callable[[str, JsonObject], object] = _no_record
+    permitted: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +142,17 @@ class Tool(ABC):
     async def run(self, arguments: JsonObject, context: ToolContext) -> ToolOutcome:
         """Run with validated arguments. May raise: the registry turns it into an error outcome."""
 
+    def subject(self, arguments: JsonObject, cwd: str) -> Subject:  # noqa: ARG002 - a tool that names nothing
+        """What the call with these validated arguments touches; may resolve links on the disk. Never raises."""
+        return Subject()
+
+    async def prepare(self, arguments: JsonObject, context: ToolContext) -> JsonObject | None:  # noqa: ARG002 - nothing to show
+        """What an ask shows before the call runs (JSON, logged): the same means as `run`, but changes nothing.
+
+        May raise: the ask is then made without a preview.
+        """
+        return None
+
     @abstractmethod
     def present_call(self, arguments: JsonObject, cwd: str | None) -> CallCard:
         """The card of a call. Pure; may raise on odd arguments (the generic card is shown then)."""
@@ -159,31 +193,49 @@ class AskUser(ABC):
 
 @dataclass(frozen=True, slots=True)
 class Allow:
-    """Run it."""
+    """Run it. `grant`: the standing rule that lets it, for the log; None = nobody has to be asked in this mode."""
+
+    digest: str = ""
+    grant: JsonObject | None = None
+    subject: Subject = Subject()
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """Ask the user first; `digest` binds the answer to arguments + cwd, `preview` is logged."""
+    """Ask the user first; `digest` binds the answer to arguments + cwd, `preview` is logged and shown."""
 
     digest: str
     preview: JsonObject | None = None
+    subject: Subject = Subject()
+
+
+@dataclass(frozen=True, slots=True)
+class Deny:
+    """Do not run it, and do not ask. `reason` is a clause for the model; `grant` the rule that forbids it."""
+
+    reason: str
+    digest: str
+    grant: JsonObject | None = None
+
+
+Verdict = Allow | Ask | Deny
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The answer to an ask. `by`: `user`, `client`, `policy`, `abort`."""
+    """The answer to an ask. `by`: `user`, `client`, `policy`, `abort`. `grant`: the rule that the answer has made."""
 
     outcome: Literal["allow", "reject", "cancelled"]
     by: str
+    grant: JsonObject | None = None
 
 
 class PermissionPolicy(ABC):
     """Who may do what; implemented by the editor's side, evaluated by the step before dispatch."""
 
     @abstractmethod
-    def evaluate(self, session_id: str, tool: Tool, call: ToolCall, cwd: str) -> Allow | Ask:
-        """Decide without waiting."""
+    def evaluate(self, session_id: str, tool: Tool, call: ToolCall, cwd: str, roots: tuple[str, ...]) -> Verdict:
+        """Decide without waiting. `roots`: the directories of the workspace, absolute, the first is `cwd`."""
 
     @abstractmethod
     async def ask(self, session_id: str, tool: Tool, call: ToolCall, ask: Ask, signal: AbortSignal) -> Decision:
@@ -193,7 +245,7 @@ class PermissionPolicy(ABC):
 class AllowAll(PermissionPolicy):
     """No questions: for agents without an editor."""
 
-    def evaluate(self, session_id: str, tool: Tool, call: ToolCall, cwd: str) -> Allow | Ask:  # noqa: ARG002
+    def evaluate(self, session_id: str, tool: Tool, call: ToolCall, cwd: str, roots: tuple[str, ...]) -> Verdict:  # noqa: ARG002
         return Allow()
 
     async def ask(self, session_id: str, tool: Tool, call: ToolCall, ask: Ask, signal: AbortSignal) -> Decision:  # noqa: ARG002

@@ -13,8 +13,8 @@ DIGEST = f'digest of {{"value": "x"}} in {CWD}'
 
 
 async def test_an_allowed_call_is_asked_about_then_run():
-    policy = ScriptedPolicy(Decision("allow", "user"), preview={"diff": "none"})
-    tool = ScriptedTool()
+    policy = ScriptedPolicy(Decision("allow", "user"))
+    tool = ScriptedTool(previews=[{"diff": "none"}])
     async with agent_world(calls(ECHO), says("done"), policy=policy) as world:
         world.tools.register(tool)
         agent = world.agent()

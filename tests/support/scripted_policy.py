@@ -3,8 +3,7 @@
 import anyio
 
 from agent_loop.abort import AbortSignal
-from agent_loop.tools.seam import Allow, Ask, Decision, PermissionPolicy, Tool, ToolCall
-from agent_loop.vocabulary import JsonObject
+from agent_loop.tools.seam import Allow, Ask, Decision, PermissionPolicy, Tool, ToolCall, Verdict
 
 
 class ScriptedPolicy(PermissionPolicy):
@@ -16,12 +15,10 @@ class ScriptedPolicy(PermissionPolicy):
         self,
         *answers: Decision | Exception,
         asks_about: set[str] | None = None,
-        preview: JsonObject | None = None,
         listens: bool = True,
     ) -> None:
         self._answers = list(answers)
         self._asks_about = asks_about
-        self._preview = preview
         self._listens = listens
         self._late: Decision | None = None
         self._answered = anyio.Event()
@@ -29,11 +26,11 @@ class ScriptedPolicy(PermissionPolicy):
         self.evaluated: list[str] = []
         self.signals: list[AbortSignal] = []
 
-    def evaluate(self, session_id: str, tool: Tool, call: ToolCall, cwd: str) -> Allow | Ask:
+    def evaluate(self, session_id: str, tool: Tool, call: ToolCall, cwd: str, roots: tuple[str, ...]) -> Verdict:
         self.evaluated.append(call.id)
         if self._asks_about is not None and tool.name not in self._asks_about:
             return Allow()
-        return Ask(f"digest of {call.raw} in {cwd}", self._preview)
+        return Ask(f"digest of {call.raw} in {cwd}")
 
     async def ask(self, session_id: str, tool: Tool, call: ToolCall, ask: Ask, signal: AbortSignal) -> Decision:
         self.signals.append(signal)

@@ -9,7 +9,7 @@ CALL = ToolCall("c1", "bash", {}, "{}")
 
 async def test_an_agent_without_an_editor_asks_nothing():
     policy = AllowAll()
-    assert policy.evaluate("s1", None, CALL, "/work") == Allow()
+    assert policy.evaluate("s1", None, CALL, "/work", ("/work",)) == Allow()
     answer = await policy.ask("s1", None, CALL, Ask("digest"), AbortController())
     assert answer == Decision("allow", "policy")
 
