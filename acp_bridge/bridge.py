@@ -64,24 +64,35 @@ class Bridge:
         self._changing: dict[str, anyio.Event] = {}
         parts.hooks.on("session/write-failed", self._on_write_failed)
 
-    def new(self, cwd: str, *, session_id: str | None = None) -> LiveSession:
-        """A fresh session; nothing is on disk until its first turn. `session_id`: what the client calls it already."""
-        return self._enter(self.parts.registry.create(self.parts.options(cwd), cwd=cwd, session_id=session_id))
+    def new(self, cwd: str, *, roots: Iterable[str] = (), session_id: str | None = None) -> LiveSession:
+        """A fresh session; nothing is on disk until its first turn. `session_id`: what the client calls it already.
 
-    async def open(self, session_id: str, cwd: str) -> LiveSession:
-        """The stored or live session. Raises the `SessionStoreError` family."""
+        `roots`: directories that belong to the workspace beside `cwd`; they are never stored.
+        """
+        options = self.parts.options(cwd)
+        return self._enter(self.parts.registry.create(options, cwd=cwd, roots=roots, session_id=session_id))
+
+    async def open(self, session_id: str, cwd: str, *, roots: Iterable[str] = ()) -> LiveSession:
+        """The stored or live session; of a live one the roots are these from now on.
+
+        Raises the `SessionStoreError` family.
+        """
         live = await self.find(session_id)
         if live is None:
             with self._change(session_id):
-                agent = await self.parts.registry.resume(self.parts.options(cwd), session_id=session_id, cwd=cwd)
+                options = self.parts.options(cwd)
+                agent = await self.parts.registry.resume(options, session_id=session_id, cwd=cwd, roots=roots)
                 live = self._enter(agent)
+        else:
+            live.agent.use_roots(roots)
         return live
 
-    async def fork(self, parent_id: str, cwd: str) -> LiveSession:
+    async def fork(self, parent_id: str, cwd: str, *, roots: Iterable[str] = ()) -> LiveSession:
         """A new session that begins with the ended turns of another. Raises the `SessionStoreError` family."""
         # a parent that is being closed or deleted settles first
         await self.find(parent_id)
-        return self._enter(await self.parts.registry.fork(self.parts.options(cwd), parent_id=parent_id, cwd=cwd))
+        options = self.parts.options(cwd)
+        return self._enter(await self.parts.registry.fork(options, parent_id=parent_id, cwd=cwd, roots=roots))
 
     async def close(self, session_id: str) -> bool:
         """End a live session; it stays stored. False when it is not live."""

@@ -28,7 +28,7 @@ from agent_loop.hooks import Hooks, Scope
 from agent_loop.inbox import InboxMessage
 from agent_loop.session.events import SessionEvent
 from agent_loop.tools.seam import ToolCall
-from agent_loop.vocabulary import USER, Block, TurnEndReason
+from agent_loop.vocabulary import USER, Block, JsonObject, TurnEndReason
 
 MAX_QUEUED = 32
 AT_ONCE = "cancel_request"
@@ -97,6 +97,7 @@ class LiveSession:
         self._chunk_frames = ChunkFrames(agent.id)
         self._output = TerminalOutput(self._show_output, call_later, secrets=agent.session.secrets)
         self._prompts: dict[str, PromptInFlight] = {}
+        self._previews: dict[str, JsonObject | None] = {}  # of the calls that are asked about
         self._call_later = call_later
         self._holds = 0
         self._held: list[Callable[[], None]] = []
@@ -186,6 +187,7 @@ class LiveSession:
             cwd=self.agent.cwd,
             terminals=self.capabilities.terminal_output,
             status="pending",
+            preview=self._previews.get(call.id),
         )
         del update["sessionUpdate"]
         update["_meta"] = {"tool_name": call.name}
@@ -237,6 +239,10 @@ class LiveSession:
             await self._wire.drained()
 
     def _on_event(self, event: SessionEvent) -> None:
+        if event.type == "permission/request":
+            self._previews[event.data["callId"]] = event.data.get("preview")
+        elif event.type == "permission/decision":
+            self._previews.pop(event.data["callId"], None)
         if self._holds:
             self._held.append(lambda: self._show(event))
         else:

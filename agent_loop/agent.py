@@ -4,7 +4,7 @@ May not know: editors, protocols, concrete models and tools. Invariant: there is
 while `status` is `running`, and no message is lost except by `cancel`, `withdraw` or `dispose`.
 """
 
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -21,6 +21,8 @@ from agent_loop.runtime import Runtime
 from agent_loop.session.log import Session
 from agent_loop.step import AgentOptions, TurnContext
 from agent_loop.tools.dispatch import ToolDispatch
+from agent_loop.tools.files.disk import DiskFiles
+from agent_loop.tools.files.seam import FileBackend
 from agent_loop.tools.registry import ToolRegistry
 from agent_loop.tools.seam import PermissionPolicy
 from agent_loop.turn import Turn
@@ -55,8 +57,10 @@ def _always() -> bool:
 class Agent:
     """One conversation with a model. Made by `AgentRegistry`; two agents are the same only when they are one object.
 
-    `cwd` is where its tools run. `owner` is the id of the agent that started it, None for a root. `congested` is asked
-    before each chunk of an answer; only then do those who listen to `agent/flow` hold it.
+    `cwd` is where its tools run, `roots` are the directories of its workspace, `cwd` first; `files` is where its tools
+    read and write texts: the disk, unless somebody puts another backend there before the first turn. `owner` is the id
+    of the agent that started it, None for a root. `congested` is asked before each chunk of an answer; only then do
+    those who listen to `agent/flow` hold it.
     """
 
     def __init__(
@@ -65,6 +69,7 @@ class Agent:
         options: AgentOptions,
         *,
         cwd: str,
+        roots: Iterable[str],
         owner: str | None,
         services: AgentServices,
         release: Callable[["Agent"], Awaitable[None]],
@@ -73,6 +78,9 @@ class Agent:
         self.session = session
         self.options = options
         self.cwd = cwd
+        self.roots: tuple[str, ...] = ()
+        self.use_roots(roots)
+        self.files: FileBackend = DiskFiles()
         self.owner = owner
         self.congested: Callable[[], bool] = _always
         self._services = services
@@ -119,6 +127,10 @@ class Agent:
         self.options = replace(
             self.options, provider=provider, model=model, reasoning=reasoning, merge_users=merge_users, effort=effort
         )
+
+    def use_roots(self, roots: Iterable[str]) -> None:
+        """These directories belong to the workspace beside `cwd`, from the next turn on."""
+        self.roots = tuple(dict.fromkeys((self.cwd, *roots)))
 
     def send(self, message: InboxMessage, target: Target, *, wakeup: bool) -> None:
         """The one way in. Synchronous: on return the message is pending, and the agent runs if it was woken.
@@ -218,12 +230,13 @@ class Agent:
         self._dispatch = ToolDispatch(
             session=self.session,
             cwd=self.cwd,
-            roots=(self.cwd,),
             tools=services.tools,
             policy=services.policy,
             runtime=services.runtime,
             signal=abort.signal,
             on_output=lambda call_id, data: self._notify("tools/output", call_id, data),
+            roots=self.roots,
+            files=self.files,
         )
         context = TurnContext(
             agent=self,

@@ -5,7 +5,7 @@ the registry returns that very object; an agent leaves after its last `turn/end`
 is let go.
 """
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
 import anyio
@@ -60,27 +60,37 @@ class AgentRegistry:
         self._agents: dict[str, Agent] = {}
 
     def create(
-        self, options: AgentOptions, *, cwd: str, session_id: str | None = None, owner: str | None = None
+        self,
+        options: AgentOptions,
+        *,
+        cwd: str,
+        roots: Iterable[str] = (),
+        session_id: str | None = None,
+        owner: str | None = None,
     ) -> Agent:
-        """A new agent with a new session. Raises `DuplicateError` before the session store is touched."""
+        """A new agent with a new session; `roots` are directories that belong to its workspace beside `cwd`.
+
+        Raises `DuplicateError` before the session store is touched.
+        """
         if session_id is not None:
             self._refuse_duplicate(session_id)
-        return self._enter(self._sessions.create(session_id=session_id, cwd=cwd), options, cwd=cwd, owner=owner)
+        session = self._sessions.create(session_id=session_id, cwd=cwd)
+        return self._enter(session, options, cwd=cwd, roots=roots, owner=owner)
 
-    async def resume(self, options: AgentOptions, *, session_id: str, cwd: str) -> Agent:
+    async def resume(self, options: AgentOptions, *, session_id: str, cwd: str, roots: Iterable[str] = ()) -> Agent:
         """An agent for a stored session, repaired if it was cut. Raises `DuplicateError` and the `SessionStoreError`s.
 
         The live sessions hold the id from this call on, so nobody else can get it while the log is read.
         """
         self._refuse_duplicate(session_id)
-        return self._enter(await self._sessions.load(session_id, cwd), options, cwd=cwd, owner=None)
+        return self._enter(await self._sessions.load(session_id, cwd), options, cwd=cwd, roots=roots, owner=None)
 
-    async def fork(self, options: AgentOptions, *, parent_id: str, cwd: str) -> Agent:
+    async def fork(self, options: AgentOptions, *, parent_id: str, cwd: str, roots: Iterable[str] = ()) -> Agent:
         """An agent for a new session that begins with the ended turns of another, live or stored.
 
         Raises the `SessionStoreError`s.
         """
-        return self._enter(await self._sessions.fork(parent_id, cwd=cwd), options, cwd=cwd, owner=None)
+        return self._enter(await self._sessions.fork(parent_id, cwd=cwd), options, cwd=cwd, roots=roots, owner=None)
 
     async def stored(self, cwd: str | None) -> tuple[SessionSummary, ...]:
         """The sessions that could be resumed, last updated first; `cwd` restricts them to one directory.
@@ -118,8 +128,12 @@ class AgentRegistry:
         if agent_id in self._agents:
             raise DuplicateError("agent", agent_id)
 
-    def _enter(self, session: Session, options: AgentOptions, *, cwd: str, owner: str | None) -> Agent:
-        agent = Agent(session, options, cwd=cwd, owner=owner, services=self._services, release=self._release)
+    def _enter(
+        self, session: Session, options: AgentOptions, *, cwd: str, roots: Iterable[str], owner: str | None
+    ) -> Agent:
+        agent = Agent(
+            session, options, cwd=cwd, roots=roots, owner=owner, services=self._services, release=self._release
+        )
         self._agents[agent.id] = agent
         self._hooks.emit("agent/created", agent, agent=agent.id)
         return agent

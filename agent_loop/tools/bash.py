@@ -141,7 +141,7 @@ class BashTool(Tool):
         """The command line, and where it runs."""
         return Subject(command=arguments["command"], directory=resolved_path(cwd, arguments.get("workdir") or ""))
 
-    def present_call(self, arguments: JsonObject, cwd: str | None) -> CallCard:
+    def present_call(self, arguments: JsonObject, cwd: str | None, preview: JsonObject | None = None) -> CallCard:  # noqa: ARG002 - a command has no preview
         """A terminal card titled with the bare command; a generic one when it goes to the background."""
         if arguments.get("run_in_background"):
             return GenericCard(arguments["command"], "execute", [text_block(arguments["description"])])
@@ -194,7 +194,7 @@ class _TaskTool(Tool):
     async def _answer(self, task_id: str) -> ToolOutcome:
         """The outcome for a task that is the caller's own."""
 
-    def present_call(self, arguments: JsonObject, cwd: str | None) -> CallCard:  # noqa: ARG002 - no path is shown
+    def present_call(self, arguments: JsonObject, cwd: str | None, preview: JsonObject | None = None) -> CallCard:  # noqa: ARG002 - no path is shown
         """A generic card that names the task."""
         return GenericCard(self._title(arguments), self.kind)
 

@@ -17,6 +17,7 @@ from agent_loop.runtime import Runtime
 from agent_loop.session.log import Session
 from agent_loop.session.store import PersistenceError
 from agent_loop.tools.arguments import parse_arguments
+from agent_loop.tools.files.seam import FileBackend
 from agent_loop.tools.registry import ToolRegistry
 from agent_loop.tools.seam import (
     Allow,
@@ -91,10 +92,12 @@ class ToolDispatch:
         runtime: Runtime,
         signal: AbortSignal,
         on_output: Callable[[str, bytes], None],
+        files: FileBackend,
     ) -> None:
         self._session = session
         self._cwd = cwd
         self._roots = roots
+        self._files = files
         self._tools = tools
         self._policy = policy
         self._runtime = runtime
@@ -206,7 +209,7 @@ class ToolDispatch:
         decision = await self._decide(call, judged)
         if call.asked is not None:
             self._log_decision(call, call.asked, decision)
-        if self._signal.aborted:
+        if self._signal.aborted or call.outcome:
             return
         if decision.outcome == "allow":
             await self._run_now(call)
@@ -236,8 +239,12 @@ class ToolDispatch:
             case Deny(grant=grant):
                 return Decision("reject", "rule", grant)
             case Ask() as ask:
-                context = self._context(call, signal)
+                # a preview may show the person what the model may not read yet
+                context = replace(self._context(call, signal), permitted=ask.subject.paths)
                 preview = await self._tools.prepare(judged.call, context, agent=self._session.id)
+                if isinstance(preview, ToolOutcome):
+                    call.outcome = preview
+                    return Decision("cancelled", "tool")
                 self._log_request(call, ask.digest, preview)
                 decision = await self._policy.ask(
                     self._session.id, judged.tool, judged.call, replace(ask, preview=preview), signal
@@ -245,6 +252,9 @@ class ToolDispatch:
                 if decision.outcome != "allow":
                     return decision
                 now = await self._tools.prepare(judged.call, context, agent=self._session.id)
+                if isinstance(now, ToolOutcome):
+                    call.outcome = now
+                    return decision
                 if now == preview and judged.tool.subject(judged.call.arguments, self._cwd) == ask.subject:
                     call.permitted = ask.subject.paths
                     return decision
@@ -262,6 +272,8 @@ class ToolDispatch:
             call_id=call.id,
             record=self._session.append,
             permitted=call.permitted,
+            roots=self._roots,
+            files=self._files,
         )
 
     async def _run_body(self, call: _Call) -> None:

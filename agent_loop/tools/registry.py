@@ -63,13 +63,17 @@ class ToolRegistry:
         try:
             return await self._hooks.around("tools/execute", innermost, agent=agent)(call, context)
         except Exception as error:  # noqa: BLE001 - the tool wall: a tool's bug is the model's to read, not the turn's end
-            code = error.code if isinstance(error, HarnessError) else "TOOL_FAILED"
-            return ToolOutcome.failed(str(error) or type(error).__name__, name=type(error).__name__, code=code)
+            return _failure(error)
 
-    async def prepare(self, call: ToolCall, context: ToolContext, *, agent: str) -> JsonObject | None:
-        """What an ask about this call shows (`Tool.prepare`); None also when that cannot be made."""
+    async def prepare(self, call: ToolCall, context: ToolContext, *, agent: str) -> JsonObject | ToolOutcome | None:
+        """What an ask about this call shows (`Tool.prepare`); an outcome when the call can only fail.
+
+        None also when there is a preview that cannot be made.
+        """
         try:
             return await self._tool(call.name, agent).prepare(call.arguments, context)
+        except HarnessError as error:
+            return _failure(error)
         except Exception:  # noqa: BLE001 - the tool wall: without a preview the question is still a question
             return None
 
@@ -97,3 +101,8 @@ class ToolRegistry:
 
     def _find(self, name: str, agent: str) -> tuple[Tool, SchemaSpec] | None:
         return self._tools.get((None, name)) or self._tools.get((agent, name))
+
+
+def _failure(error: Exception) -> ToolOutcome:
+    code = error.code if isinstance(error, HarnessError) else "TOOL_FAILED"
+    return ToolOutcome.failed(str(error) or type(error).__name__, name=type(error).__name__, code=code)

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from agent_loop.abort import AbortSignal
+from agent_loop.tools.files.disk import DiskFiles
+from agent_loop.tools.files.seam import FileBackend
 from agent_loop.vocabulary import Block, JsonObject, text_block
 
 Effect = Literal["read", "edit", "execute", "none"]
@@ -65,8 +67,9 @@ class ToolContext:
     """Where a call runs. The body watches `signal` and ends soon after it aborts, with an outcome that says so.
 
     `on_output` takes raw bytes while the call runs (live display only). `record(event_type, data)` appends one event of
-    a log-only type (session-log.md §3) between the call and its result. `permitted` are the paths of the subject that
-    the policy has decided on: with the roots, all that a file tool may touch, however the links lie when it runs.
+    a log-only type (session-log.md §3) between the call and its result. `roots` are the directories of the workspace.
+    `permitted` are the paths of the subject that the policy has decided on: with the roots, all that a file tool may
+    touch, however the links lie when it runs. `files` is where texts are read and written.
     """
 
     session_id: str
@@ -76,6 +79,8 @@ class ToolContext:
     call_id: str = ""
     record: Callable[[str, JsonObject], object] = _no_record
     permitted: tuple[str, ...] = ()
+    roots: tuple[str, ...] = ()
+    files: FileBackend = field(default_factory=DiskFiles)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +130,21 @@ class TerminalResult:
     text: str = ""
 
 
-CallCard = GenericCard | TerminalCard
-ResultCard = GenericCard | TerminalResult
+@dataclass(frozen=True, slots=True)
+class DiffCard:
+    """Changed files. A diff is `{path, oldText, newText}`: `path` absolute, `oldText` None for a new file.
+
+    Of a large file each hunk is a diff of its own.
+    """
+
+    title: str
+    diffs: list[JsonObject] = field(default_factory=list[JsonObject])
+    locations: list[JsonObject] = field(default_factory=list[JsonObject])  # {path, line?} 1-based
+    kind: ToolKind = "edit"
+
+
+CallCard = GenericCard | TerminalCard | DiffCard
+ResultCard = GenericCard | TerminalResult | DiffCard
 
 
 class Tool(ABC):
@@ -149,12 +167,13 @@ class Tool(ABC):
     async def prepare(self, arguments: JsonObject, context: ToolContext) -> JsonObject | None:  # noqa: ARG002 - nothing to show
         """What an ask shows before the call runs (JSON, logged): the same means as `run`, but changes nothing.
 
-        May raise: the ask is then made without a preview.
+        Given to `present_call`. Raises a `HarnessError` when the call can only fail: it fails so, and nobody is asked;
+        after any other exception the ask is made without a preview.
         """
         return None
 
     @abstractmethod
-    def present_call(self, arguments: JsonObject, cwd: str | None) -> CallCard:
+    def present_call(self, arguments: JsonObject, cwd: str | None, preview: JsonObject | None = None) -> CallCard:
         """The card of a call. Pure; may raise on odd arguments (the generic card is shown then)."""
 
     @abstractmethod

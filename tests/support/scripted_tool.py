@@ -55,7 +55,7 @@ class ScriptedTool(Tool):
         self.ran.append(arguments)
         return await self._body(arguments, context)
 
-    def present_call(self, arguments: JsonObject, cwd: str | None) -> CallCard:
+    def present_call(self, arguments: JsonObject, cwd: str | None, preview: JsonObject | None = None) -> CallCard:
         return GenericCard(self.name)
 
     def present_result(self, arguments: JsonObject, content: list[Any], meta: JsonObject | None) -> ResultCard | None:

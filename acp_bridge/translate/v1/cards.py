@@ -6,12 +6,14 @@ load — and total: a tool whose presentation raises gets the generic card (the 
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, assert_never
+from typing import Any, Final, assert_never
 
 from agent_loop.tools.arguments import parse_arguments
 from agent_loop.tools.bash_text import fenced_console
-from agent_loop.tools.seam import CallCard, GenericCard, ResultCard, TerminalCard, TerminalResult, Tool
+from agent_loop.tools.seam import CallCard, DiffCard, GenericCard, ResultCard, TerminalCard, TerminalResult, Tool
 from agent_loop.vocabulary import Block, JsonObject
+
+_SHOWN_OTHERWISE: Final = ("output", "diffs")
 
 Update = dict[str, Any]
 FindTool = Callable[[str], Tool | None]
@@ -20,6 +22,8 @@ TEXT_LIMIT = 256 * 1024
 """Characters of one text in a frame: keeps every line below 4 MiB, also where each is escaped to six bytes."""
 LIVE_OUTPUT_LIMIT = 256 * 1024
 """Characters of live terminal output per call; the rest comes with the result."""
+DIFF_LIMIT = 512 * 1024
+"""Characters of all diffs of one card: what does not fit is counted."""
 CUT_NOTE = "\n[… {count} characters left out …]\n"
 
 
@@ -56,12 +60,29 @@ def _readable(block: Block) -> str:
     return text if isinstance(text, str) else f"[{block.get('type', 'content')}]"
 
 
-def call_card(find: FindTool, name: str, arguments: JsonObject, cwd: str | None) -> CallCard:
+def _diff_content(diffs: list[JsonObject]) -> list[dict[str, Any]]:
+    """Diff blocks; a text that is too long is cut, and diffs that do not fit any more are counted."""
+    content: list[dict[str, Any]] = []
+    room = DIFF_LIMIT
+    for diff in diffs:
+        old = None if diff["oldText"] is None else cut(diff["oldText"])
+        new = cut(diff["newText"])
+        room -= len(old or "") + len(new)
+        if room < 0 and content:
+            note = f"[… {len(diffs) - len(content)} more changes not shown …]"
+            return content + _content([{"type": "text", "text": note}])
+        content.append({"type": "diff", "path": diff["path"], "oldText": old, "newText": new})
+    return content
+
+
+def call_card(
+    find: FindTool, name: str, arguments: JsonObject, cwd: str | None, preview: JsonObject | None = None
+) -> CallCard:
     """The tool's own card, or the generic one."""
     tool = find(name)
     if tool is not None:
         try:
-            return tool.present_call(arguments, cwd)
+            return tool.present_call(arguments, cwd, preview)
         except Exception:  # noqa: BLE001 - the presentation wall: any card beats no card
             return GenericCard(title=name)
     return GenericCard(title=name)
@@ -88,16 +109,34 @@ def card_fields(card: CallCard, *, terminal: str | None, cwd: str | None) -> Upd
             if described:
                 fields["content"] = described
             return fields
+        case DiffCard():
+            fields = {"title": card.title, "kind": card.kind}
+            if card.diffs:
+                fields["content"] = _diff_content(card.diffs)
+            if card.locations:
+                fields["locations"] = card.locations
+            return fields
         case _:
             assert_never(card)
 
 
 def opened(
-    find: FindTool, call_id: str, name: str, raw: str, *, cwd: str | None, terminals: bool, status: str
+    find: FindTool,
+    call_id: str,
+    name: str,
+    raw: str,
+    *,
+    cwd: str | None,
+    terminals: bool,
+    status: str,
+    preview: JsonObject | None = None,
 ) -> tuple[OpenCard, Update]:
-    """The `tool_call` of a logged call. `terminals`: the client shows display terminals."""
+    """The `tool_call` of a logged call. `terminals`: the client shows display terminals.
+
+    `preview`: what its `permission/request` says that it would change.
+    """
     arguments = raw_object(raw)
-    card = call_card(find, name, arguments, cwd)
+    card = call_card(find, name, arguments, cwd, preview)
     terminal = call_id if terminals and isinstance(card, TerminalCard) else None
     fields = card_fields(card, terminal=terminal, cwd=cwd)
     meta = {"tool_name": name, **fields.pop("_meta", {})}
@@ -113,6 +152,13 @@ def opened(
         "_meta": meta,
     }
     return OpenCard(name, arguments, terminal), update
+
+
+def previewed(find: FindTool, call_id: str, card: OpenCard, *, cwd: str | None, preview: JsonObject | None) -> Update:
+    """The `tool_call_update` that shows another preview on an open card."""
+    fields = card_fields(call_card(find, card.name, card.arguments, cwd, preview), terminal=None, cwd=cwd)
+    shown = {key: fields[key] for key in ("content", "locations") if key in fields}
+    return {"sessionUpdate": "tool_call_update", "toolCallId": call_id, **shown}
 
 
 def result_card(find: FindTool, card: OpenCard, content: list[Block], meta: JsonObject | None) -> ResultCard | None:
@@ -136,10 +182,12 @@ def closed(
         "status": "failed" if is_error else "completed",
     }
     result = result_card(find, card, content, meta)
-    facts = {key: value for key, value in (meta or {}).items() if key != "output"}
+    facts = {key: value for key, value in (meta or {}).items() if key not in _SHOWN_OTHERWISE}
     if facts:
         update["rawOutput"] = facts
     extra: JsonObject = {"tool_name": card.name}
+    if isinstance(result, DiffCard) and result.locations:
+        update["locations"] = result.locations
     if card.terminal is None:
         update["content"] = _plain_content(content, result)
     else:
@@ -166,6 +214,8 @@ def _plain_content(content: list[Block], result: ResultCard | None) -> list[dict
     match result:
         case GenericCard():
             return _content(result.content)
+        case DiffCard():
+            return _diff_content(result.diffs)
         case TerminalResult():
             return _content([{"type": "text", "text": fenced_console(_readable(block))} for block in content])
         case None:

@@ -57,15 +57,15 @@ class UpdateRenderer:
         self._window = window
         self._live = live
         self._cards: dict[str, OpenCard] = {}
-        self._asked: set[str] = set()
+        self._asked: dict[str, JsonObject | None] = {}
         self._used: int | None = None
 
     def take_over(self, shown: "UpdateRenderer") -> None:
         """Go on where `shown` (a replay of the same events) has stopped: its open cards are the screen now."""
         self._cards, self._asked = shown.screen()
 
-    def screen(self) -> tuple[dict[str, OpenCard], set[str]]:
-        """The open cards, and the calls whose permission was asked for before their card."""
+    def screen(self) -> tuple[dict[str, OpenCard], dict[str, JsonObject | None]]:
+        """The open cards, and the calls whose permission was asked for before their card, with the previews."""
         return self._cards, self._asked
 
     def render(self, event: SessionEvent) -> list[Update]:  # noqa: C901, PLR0911, PLR0912 - one arm per event kind
@@ -87,8 +87,7 @@ class UpdateRenderer:
             case "assistant/message":
                 return self._message(data)
             case "permission/request":
-                self._asked.add(data["callId"])
-                return []
+                return self._permission(data)
             case "permission/decision":
                 if data["outcome"] != "allow" or data["callId"] not in self._cards:
                     return []
@@ -172,10 +171,18 @@ class UpdateRenderer:
         self._used = sum(usage.get(key, 0) for key in counted)
         return self.usage() if self._live else []
 
+    def _permission(self, data: JsonObject) -> list[Update]:
+        call_id: str = data["callId"]
+        card = self._cards.get(call_id)
+        if card is None:
+            self._asked[call_id] = data.get("preview")
+            return []
+        # asked again: what the call would do has changed since it was asked about
+        return [cards.previewed(self._find, call_id, card, cwd=self._cwd, preview=data.get("preview"))]
+
     def _call(self, data: JsonObject) -> list[Update]:
         call_id: str = data["callId"]
         status = "pending" if call_id in self._asked else "in_progress"
-        self._asked.discard(call_id)
         card, update = cards.opened(
             self._find,
             call_id,
@@ -184,6 +191,7 @@ class UpdateRenderer:
             cwd=self._cwd,
             terminals=self._capabilities.terminal_output,
             status=status,
+            preview=self._asked.pop(call_id, None),
         )
         self._cards[call_id] = card
         return [update]

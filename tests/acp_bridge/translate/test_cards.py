@@ -15,7 +15,7 @@ ARGUMENTS = '{"command": "echo hi", "description": "Say hi", "workdir": "sub"}'
 
 
 class Misbehaving(ScriptedTool):
-    def present_call(self, arguments, cwd):
+    def present_call(self, arguments, cwd, preview=None):
         raise ValueError("no card today")
 
     def present_result(self, arguments, content, meta):
@@ -23,7 +23,7 @@ class Misbehaving(ScriptedTool):
 
 
 class Located(ScriptedTool):
-    def present_call(self, arguments, cwd):
+    def present_call(self, arguments, cwd, preview=None):
         return GenericCard("Read a", "read", [{"type": "image", "url": "x"}], [{"path": "/p/a", "line": 3}])
 
     def present_result(self, arguments, content, meta):

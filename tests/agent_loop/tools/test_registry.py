@@ -29,7 +29,7 @@ class EchoTool(Tool):
             raise self.error
         return ToolOutcome([text_block(arguments["text"])])
 
-    def present_call(self, arguments, cwd):
+    def present_call(self, arguments, cwd, preview=None):
         return GenericCard(self.name)
 
     def present_result(self, arguments, content, meta):
