@@ -3,6 +3,10 @@
 May not know: settings, what a flag does. Invariant: a start without flags does not wait for a parser of them.
 """
 
+import os
+import sys
+from collections.abc import Mapping
+
 from acp_bridge import VERSION
 from acp_bridge.config_file import Flags
 from acp_bridge.permission.modes import MODE_IDS
@@ -12,6 +16,22 @@ def refuse_platform(platform: str) -> None:
     """Exit with one sentence where the agent cannot run; `platform` as in `sys.platform`."""
     if platform == "win32":
         raise SystemExit("dsh-acp-agent needs Linux or macOS; on Windows, install it in WSL and start it from there")
+
+
+_TOLD = ("DSH_CONFIG", "DSH_MODEL", "DEEPSEEK_BASE_URL", "XDG_CONFIG_HOME")
+
+
+def own_command(argv: list[str]) -> tuple[str, ...]:
+    """What starts this agent again, flags included; the program is absolute. `argv` as in `sys.argv`."""
+    program = os.path.abspath(argv[0])
+    start = (program,) if os.access(program, os.X_OK) else (sys.executable, program)
+    return (*start, *argv[1:])
+
+
+def told_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """The variables that say which provider is meant and where, for a `login` that another program starts."""
+    # what stands before an @ may be a password
+    return {name: environment[name] for name in _TOLD if environment.get(name) and "@" not in environment[name]}
 
 
 def parse_flags(argv: list[str]) -> Flags:

@@ -105,10 +105,21 @@ def wanted_model(table: Mapping[str, Any], flags: Flags, environment: Mapping[st
     return flags.model or environment.get("DSH_MODEL") or table.get("model")
 
 
-def chosen_key_variable(table: Mapping[str, Any], flags: Flags, environment: Mapping[str, str]) -> str | None:
-    """The variable of the chosen provider's key; None when it needs none (a replay never does)."""
-    if environment.get("DSH_SNAPSHOT") == "replay":
-        return None
-    providers = _providers(table)
-    provider, _model = split_model(wanted_model(table, flags, environment), providers)
-    return DEEPSEEK_KEY if provider == DEEPSEEK else _text(providers.get(provider), "key_variable")
+def chosen_provider(table: Mapping[str, Any], flags: Flags, environment: Mapping[str, str]) -> str:
+    """The provider whose model is asked for."""
+    return split_model(wanted_model(table, flags, environment), _providers(table))[0]
+
+
+def key_variable(table: Mapping[str, Any], provider: str) -> str | None:
+    """The variable of a provider's key; None when it needs none."""
+    return DEEPSEEK_KEY if provider == DEEPSEEK else _text(_providers(table).get(provider), "key_variable")
+
+
+def login_command(provider: str) -> str:
+    """What a person types into a terminal to give the agent a provider's key."""
+    return f"{APP} login" if provider == DEEPSEEK else f"{APP} login --provider {provider}"
+
+
+def keys_are_wanted(environment: Mapping[str, str]) -> bool:
+    """False in a replay, where nobody has to sign in; `DSH_SNAPSHOT_AUTH` plays that as well."""
+    return environment.get("DSH_SNAPSHOT") != "replay" or bool(environment.get("DSH_SNAPSHOT_AUTH"))

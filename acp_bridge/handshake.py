@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, Never, cast
 
 from acp_bridge.first_session import OpenedSession, open_plainly
-from acp_bridge.methods.v1.initialize import initialize_result, version_problem
+from acp_bridge.methods.v1.initialize import SignIn, initialize_result, version_problem
 
 _PLAIN_LINE = 64 * 1024
 _PLAIN_DEPTH = 100
@@ -32,7 +32,7 @@ class Greeting(NamedTuple):
 def greet(
     read_fd: int,
     write_fd: int,
-    key_variable: str | None,
+    sign_in: SignIn,
     *,
     fork: bool,
     start_mode: str | None,
@@ -60,7 +60,7 @@ def greet(
         return Greeting(buffer, None)
     request_id, arguments = asked
     opened = None
-    result = initialize_result(key_variable, fork=fork)
+    result = initialize_result(sign_in, arguments, fork=fork)
     if _answer(write_fd, request_id, result, read_fd) and start_mode is not None:
         rest = _next_line(read_fd, rest)
         opened = _open_session(read_fd, write_fd, rest, start_mode)

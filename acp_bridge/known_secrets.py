@@ -12,8 +12,10 @@ from bash_exec.environment import secret_names
 from bash_exec.secrets import SecretRegistry
 
 
-def known_secrets(table: Mapping[str, Any], environment: Mapping[str, str]) -> SecretRegistry:
-    """The registry for a configuration `table` and the `environment` as it was before it was wiped."""
+def known_secrets(
+    table: Mapping[str, Any], environment: Mapping[str, str], stored: Mapping[str, str]
+) -> SecretRegistry:
+    """The registry for a configuration `table`, the `environment` as it was before it was wiped, and `stored` keys."""
     secrets = SecretRegistry()
     sources = key_variables(table)
     keys = configured_keys(table)
@@ -22,7 +24,11 @@ def known_secrets(table: Mapping[str, Any], environment: Mapping[str, str]) -> S
         secrets.add(name, environment.get(name, ""), configured=True)
     for provider, key in keys.items():
         secrets.add(f"providers.{provider}.key", key, configured=True)
-    hidden = secret_names(environment, key_sources=sources, allow=allowed_variables(table), keys=keys.values())
+    for provider, key in stored.items():
+        secrets.add(f"credentials.{provider}", key, configured=True)
+    hidden = secret_names(
+        environment, key_sources=sources, allow=allowed_variables(table), keys=(*keys.values(), *stored.values())
+    )
     for name in hidden:
         secrets.add(name, environment[name])
     return secrets

@@ -8,19 +8,22 @@ import os
 import sys
 from typing import NoReturn
 
-from acp_bridge.command_line import parse_flags, refuse_platform
+from acp_bridge.command_line import own_command, parse_flags, refuse_platform, told_environment
 from acp_bridge.config_file import (
     Flags,
     RawConfig,
-    chosen_key_variable,
+    chosen_provider,
     configured_keys,
     fork_wanted,
+    key_variable,
     key_variables,
+    keys_are_wanted,
     read_config,
 )
 from acp_bridge.endings import exit_on_signal, remember_signals
 from acp_bridge.first_session import plain_start_mode
 from acp_bridge.handshake import Greeting, greet
+from acp_bridge.methods.v1.initialize import SignIn
 from acp_bridge.rpc.stdio import Stdio, claim
 from bash_exec.environment import close_memory, secret_names, wipe_environment
 
@@ -50,15 +53,17 @@ def main() -> NoReturn:
     environment = {**os.environ, **wipe_environment(secret)}
     if secret or configured_keys(raw.table):
         close_memory()
-    key_variable = chosen_key_variable(raw.table, flags, environment)
+    provider = chosen_provider(raw.table, flags, environment)
+    variable = key_variable(raw.table, provider) if keys_are_wanted(environment) else None
+    sign_in = SignIn(provider, variable, own_command(sys.argv), told_environment(environment))
     greeting = greet(
         *stdio,
-        key_variable,
+        sign_in,
         fork=fork_wanted(raw.table),
         start_mode=plain_start_mode(raw, flags, environment),
         parent_alive=lambda: os.getppid() == parent,
     )
-    sys.exit(run(flags, raw, environment, stdio, greeting, parent, remember_signals()))
+    sys.exit(run(flags, raw, environment, stdio, greeting, parent, remember_signals(), sign_in))
 
 
 def manage_sessions(argv: list[str]) -> int:
@@ -98,6 +103,7 @@ def run(
     greeting: Greeting,
     parent: int,
     signals: list[int],
+    sign_in: SignIn,
 ) -> int:
     """Import the heavy half, make the settings, serve. Returns the exit code."""
     import anyio
@@ -106,11 +112,16 @@ def run(
     from acp_bridge.composition.serving import serve
     from acp_bridge.composition.start import Start
     from acp_bridge.config_file import APP
+    from acp_bridge.credential_file import stored_keys
     from acp_bridge.known_secrets import known_secrets
     from acp_bridge.logs import Log
     from acp_bridge.settings import SettingsError, load_settings
 
-    secrets = known_secrets(raw.table, environment)
+    stored = stored_keys(environment)
+    if stored:
+        wipe_environment(secret_names(os.environ, keys=stored.values()))
+        close_memory()
+    secrets = known_secrets(raw.table, environment, stored)
     level = environment.get("DSH_LOG_LEVEL", "INFO").upper()
     log = Log(platformdirs.user_log_path(APP), level, redact=secrets.redact)
     problem: str | None = None
@@ -125,6 +136,8 @@ def run(
         problem,
         environment,
         key_variables(raw.table),
+        stored,
+        sign_in,
         stdio,
         greeting,
         parent,

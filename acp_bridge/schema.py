@@ -66,6 +66,10 @@ class AuthenticateParams(Incoming):
     method_id: str
 
 
+class LogoutParams(Incoming):
+    pass
+
+
 class NewSessionParams(Incoming):
     cwd: str
     mcp_servers: Objects = []

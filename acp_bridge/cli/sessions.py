@@ -31,6 +31,7 @@ from acp_bridge.cli.selection import CommandError
 from acp_bridge.cli.showing import show_session
 from acp_bridge.cli.upkeep import chosen, confirmed, delete_sessions, repair_session
 from acp_bridge.config_file import Flags, RawConfig, read_config
+from acp_bridge.credential_file import stored_keys
 from acp_bridge.known_secrets import known_secrets
 from acp_bridge.settings import SettingsError, load_settings
 from acp_bridge.translate.v1.cards import FindTool
@@ -56,7 +57,7 @@ def run(
         parts = Parts(
             store=open_store(sessions_root(raw, environment)),
             find_tool=find_tool,
-            secrets=known_secrets(raw.table, environment),
+            secrets=known_secrets(raw.table, environment, stored_keys(environment)),
             runtime=runtime,
             environment=environment,
             streams=streams,

@@ -5,16 +5,17 @@ May not know: argv, how the settings came about. Invariant: what is started here
 
 import asyncio
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 import anyio
 
 from acp_bridge.bridge import Bridge, Parts
 from acp_bridge.composition.executors import make_executor
+from acp_bridge.composition.keys import make_credentials
 from acp_bridge.composition.models import provider_of
 from acp_bridge.composition.start import Start
 from acp_bridge.composition.toolset import make_tools
-from acp_bridge.credentials import Credential
 from acp_bridge.endings import stop_on_parent_death, stop_on_signal
 from acp_bridge.methods.v1.connection import Connection
 from acp_bridge.methods.v1.sessions import adopt
@@ -66,10 +67,9 @@ async def serve(start: Start) -> int | None:  # noqa: C901 - the closures are th
     hooks.on("agent/error", turn_failed)
     provider, model = provider_of(settings)
     replaying = settings.snapshot is not None and settings.snapshot.mode == "replay"
-    keys = {name: row.key.get_secret_value() for name, row in settings.config.providers.items() if row.key}
-    credential = Credential(provider.key_variable, keys.get(provider.name), start.environment, required=not replaying)
+    credentials = make_credentials(start, replaying=replaying)
     llm = LlmService(hooks, runtime)
-    adapter = OpenAICompatAdapter(provider, credential=credential.key, runtime=runtime)
+    adapter = OpenAICompatAdapter(provider, credential=partial(credentials.key, provider.name), runtime=runtime)
     llm.register_adapter([row.id for row in provider.models], adapter)
     replay = None
     if settings.snapshot and replaying:
@@ -131,7 +131,7 @@ async def serve(start: Start) -> int | None:  # noqa: C901 - the closures are th
             start.environment,
             key_sources=start.key_variables,
             allow=settings.config.env.allow,
-            keys=keys.values(),
+            keys=(*credentials.configured.values(), *start.stored.values()),
         )
         executor = make_executor(
             start,
@@ -156,7 +156,7 @@ async def serve(start: Start) -> int | None:  # noqa: C901 - the closures are th
             secrets=start.secrets,
         )
         bridge = Bridge(parts, peer, asyncio.get_running_loop().call_later)
-        connection = Connection(bridge, credential, start.problem, fork=start.fork)
+        connection = Connection(bridge, credentials, start.sign_in, start.problem, fork=start.fork)
         if isinstance(runtime, VirtualRuntime):
             connection.advance = runtime.advance
         if start.greeting.initialize_params is not None:

@@ -8,11 +8,12 @@ from acp_bridge.config_file import (
     Flags,
     RawConfig,
     allowed_variables,
-    chosen_key_variable,
+    chosen_provider,
     config_path,
     configured_keys,
-    fork_wanted,
+    key_variable,
     key_variables,
+    keys_are_wanted,
     read_config,
     split_model,
     wanted_model,
@@ -110,25 +111,19 @@ def test_the_flag_asks_for_the_model_then_the_variable_then_the_file():
     assert wanted_model(TABLE, Flags(), {}) == "mine/big"
 
 
-def test_the_chosen_key_variable_is_that_of_the_chosen_provider():
-    assert chosen_key_variable({}, Flags(), {}) == "DEEPSEEK_API_KEY"
-    assert chosen_key_variable(TABLE, Flags(), {}) == "MINE"
-    assert chosen_key_variable(TABLE, Flags(model="free"), {}) is None
-    assert chosen_key_variable(TABLE, Flags(model="odd"), {}) is None
-    assert chosen_key_variable(TABLE, Flags(), {"DSH_SNAPSHOT": "replay"}) is None
-    assert chosen_key_variable(TABLE, Flags(), {"DSH_SNAPSHOT": "record"}) == "MINE"
+def test_the_chosen_provider_is_that_of_the_chosen_model_and_has_its_own_key_variable():
+    for table, flags, provider, variable in (
+        ({}, Flags(), "deepseek", "DEEPSEEK_API_KEY"),
+        (TABLE, Flags(), "mine", "MINE"),
+        (TABLE, Flags(model="free"), "free", None),
+        (TABLE, Flags(model="odd"), "odd", None),
+    ):
+        assert chosen_provider(table, flags, {}) == provider
+        assert key_variable(table, provider) == variable
 
 
-@pytest.mark.parametrize(
-    ("table", "wanted"),
-    [
-        ({}, False),
-        ({"unstable": {}}, False),
-        ({"unstable": {"fork": True}}, True),
-        ({"unstable": {"fork": False}}, False),
-        ({"unstable": {"fork": "true"}}, False),
-        ({"unstable": 1}, False),
-    ],
-)
-def test_what_is_not_stable_is_offered_only_when_the_file_says_so(table, wanted):
-    assert fork_wanted(table) is wanted
+def test_a_replay_wants_no_key_unless_it_plays_the_signing_in():
+    assert keys_are_wanted({})
+    assert keys_are_wanted({"DSH_SNAPSHOT": "record"})
+    assert not keys_are_wanted({"DSH_SNAPSHOT": "replay"})
+    assert keys_are_wanted({"DSH_SNAPSHOT": "replay", "DSH_SNAPSHOT_AUTH": "1"})

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 import pytest
 
 from acp_bridge.handshake import Greeting, greet
+from acp_bridge.methods.v1.initialize import SignIn
 
 HELLO = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": 1}}
 
@@ -32,13 +33,17 @@ def close(ends, index):
     ends[index] = -1
 
 
-def greeted(data, *, key_variable="MY_KEY", fork=False, end=False):
+def sign_in(variable="MY_KEY", provider="deepseek"):
+    return SignIn(provider, variable, ("/bin/dsh-acp-agent", "--model", "m"), {"DSH_MODEL": "n"})
+
+
+def greeted(data, *, variable="MY_KEY", fork=False, end=False):
     """(greeting, the frame that was answered or None)."""
     with pipes() as ends:
         os.write(ends[1], data)
         if end:
             close(ends, 1)
-        greeting = greet(ends[0], ends[3], key_variable, fork=fork, start_mode=None, parent_alive=lambda: True)
+        greeting = greet(ends[0], ends[3], sign_in(variable), fork=fork, start_mode=None, parent_alive=lambda: True)
         answered = select.select([ends[2]], [], [], 0)[0]
         return greeting, json.loads(os.read(ends[2], 1 << 16)) if answered else None
 
@@ -64,7 +69,7 @@ def test_the_sessions_that_it_can_list_resume_close_and_delete_are_offered_and_f
 
 
 def test_a_provider_without_a_key_offers_no_way_to_sign_in():
-    assert greeted(line(), key_variable=None)[1]["result"]["authMethods"] == []
+    assert greeted(line(), variable=None)[1]["result"]["authMethods"] == []
 
 
 @pytest.mark.parametrize(
@@ -97,7 +102,7 @@ def test_everything_else_is_handed_on_whole_and_not_answered(first):
     with pipes() as ends:
         os.set_blocking(ends[1], False)
         sent = os.write(ends[1], first[:65536])
-        greeting = greet(ends[0], ends[3], "MY_KEY", fork=False, start_mode=None, parent_alive=lambda: True)
+        greeting = greet(ends[0], ends[3], sign_in(), fork=False, start_mode=None, parent_alive=lambda: True)
         assert not select.select([ends[2]], [], [], 0)[0]
     assert greeting == Greeting(first[:sent], None)
 
@@ -108,7 +113,7 @@ def test_the_end_of_the_input_hands_on_what_was_read_and_stays_the_end(data):
         os.write(ends[1], data)
         keep = os.dup(ends[0])
         close(ends, 1)
-        greeting = greet(ends[0], ends[3], "MY_KEY", fork=False, start_mode=None, parent_alive=lambda: True)
+        greeting = greet(ends[0], ends[3], sign_in(), fork=False, start_mode=None, parent_alive=lambda: True)
         assert greeting == Greeting(data, None)
         assert os.read(ends[0], 10) == b""
         assert not os.get_inheritable(ends[0])
@@ -119,7 +124,7 @@ def test_a_reader_that_is_gone_ends_the_input_too():
     with pipes() as ends:
         os.write(ends[1], line())
         close(ends, 2)
-        greeting = greet(ends[0], ends[3], "MY_KEY", fork=False, start_mode=None, parent_alive=lambda: True)
+        greeting = greet(ends[0], ends[3], sign_in(), fork=False, start_mode=None, parent_alive=lambda: True)
         assert greeting.initialize_params == {"protocolVersion": 1}
         assert os.read(ends[0], 10) == b""
 
@@ -129,7 +134,7 @@ def test_a_silent_client_is_waited_for_as_long_as_the_parent_lives():
     with pipes() as ends:
         os.write(ends[1], b'{"half')
         greeting = greet(
-            ends[0], ends[3], "MY_KEY", fork=False, start_mode=None, parent_alive=lambda: next(alive), poll_seconds=0
+            ends[0], ends[3], sign_in(), fork=False, start_mode=None, parent_alive=lambda: next(alive), poll_seconds=0
         )
     assert greeting == Greeting(b'{"half', None)
     assert list(alive) == []
@@ -147,7 +152,7 @@ def opened(data, *, end=False, start_mode="ask"):
         os.write(ends[1], data)
         if end:
             close(ends, 1)
-        greeting = greet(ends[0], ends[3], None, fork=False, start_mode=start_mode, parent_alive=lambda: True)
+        greeting = greet(ends[0], ends[3], sign_in(None), fork=False, start_mode=start_mode, parent_alive=lambda: True)
         answered = select.select([ends[2]], [], [], 0)[0]
         return greeting, [json.loads(each) for each in os.read(ends[2], 1 << 16).splitlines()] if answered else []
 
@@ -205,7 +210,7 @@ def test_a_long_second_line_is_not_read_to_its_end():
         os.write(ends[1], b"x" * 65_000)
         fcntl.fcntl(ends[1], fcntl.F_SETPIPE_SZ, 1 << 20)
         os.write(ends[1], b"y" * 70_000)
-        greeting = greet(ends[0], ends[3], None, fork=False, start_mode="ask", parent_alive=lambda: True)
+        greeting = greet(ends[0], ends[3], sign_in(None), fork=False, start_mode="ask", parent_alive=lambda: True)
         rest = os.read(ends[0], 1 << 20)
     assert greeting.preread + rest == b"x" * 65_000 + b"y" * 70_000
     assert greeting.opened is None

@@ -23,7 +23,7 @@ ENVIRONMENT = {
 
 
 def test_keys_are_known_always_and_the_values_of_secret_names_when_they_are_no_ordinary_text():
-    secrets = known_secrets(TABLE, ENVIRONMENT)
+    secrets = known_secrets(TABLE, ENVIRONMENT, {})
     shown = {name: secrets.redact(value) for name, value in ENVIRONMENT.items()}
     assert shown == {
         "DEEPSEEK_API_KEY": " [redacted:DEEPSEEK_API_KEY] ",
@@ -41,4 +41,4 @@ def test_keys_are_known_always_and_the_values_of_secret_names_when_they_are_no_o
 
 
 def test_a_start_without_secrets_knows_none():
-    assert known_secrets({}, {"HOME": "/home/me", "KEY_FILE": "/home/me/key.pem"}).empty
+    assert known_secrets({}, {"HOME": "/home/me", "KEY_FILE": "/home/me/key.pem"}, {}).empty

@@ -33,10 +33,14 @@ TOOL = {
 }
 
 
+async def key():
+    return os.environ["DEEPSEEK_API_KEY"]
+
+
 @asynccontextmanager
 async def real_service():
     runtime = SystemRuntime()
-    adapter = OpenAICompatAdapter(DEEPSEEK, credential=lambda: os.environ["DEEPSEEK_API_KEY"], runtime=runtime)
+    adapter = OpenAICompatAdapter(DEEPSEEK, credential=key, runtime=runtime)
     service = LlmService(Hooks(lambda _name, _error: None), runtime)
     service.register_adapter([model.id for model in DEEPSEEK.models], adapter)
     try:

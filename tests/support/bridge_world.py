@@ -8,8 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from acp_bridge.bridge import Bridge, Parts
-from acp_bridge.credentials import Credential
+from acp_bridge.credential_file import CredentialFile
+from acp_bridge.credential_store import CredentialStore
+from acp_bridge.credentials import Credentials
 from acp_bridge.methods.v1.connection import Connection
+from acp_bridge.methods.v1.initialize import SignIn
 from acp_bridge.methods.v1.table import V1Dispatcher
 from acp_bridge.permission.policy import EditorPolicy
 from acp_bridge.testing.editor import Entry
@@ -174,8 +177,15 @@ async def bridge_world(
             secrets=agents.secrets,
         )
         bridge = Bridge(parts, client.peer, asyncio.get_running_loop().call_later, quiet_seconds=quiet_seconds)
-        credential = Credential("TEST_KEY", None, {"TEST_KEY": key} if key else {})
-        connection = Connection(bridge, credential, problem, fork=fork)
+        credentials = Credentials(
+            variables={OPTIONS.provider: "TEST_KEY"},
+            environment={"TEST_KEY": key} if key else {},
+            configured={},
+            store=CredentialStore(CredentialFile(str(cwd / ".keys" / "credentials.json"))),
+            secrets=agents.secrets,
+        )
+        sign_in = SignIn(OPTIONS.provider, "TEST_KEY", ("/bin/dsh", "--model", "m"), {"DSH_MODEL": "n"})
+        connection = Connection(bridge, credentials, sign_in, problem, fork=fork)
         client.dispatcher = V1Dispatcher(connection)  # type: ignore[assignment]
         client.before_write = agents.sessions.write_pending
         world = BridgeWorld(agents, client, connection, bridge, policy, executor, str(cwd))

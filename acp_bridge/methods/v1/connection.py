@@ -1,4 +1,4 @@
-"""`initialize` and `authenticate` (acp.md §2), and what every method handler is given.
+"""`initialize`, `authenticate` and `logout` (acp.md §2), and what every method handler is given.
 
 May not know: prompts, turns. Invariant: capabilities are read at `initialize` and hold for sessions opened afterwards.
 """
@@ -9,11 +9,18 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from acp_bridge.bridge import Bridge
+from acp_bridge.credential_file import CredentialStoreError
 from acp_bridge.live_session import LiveSession
-from acp_bridge.methods.v1.initialize import API_KEY_METHOD, initialize_result, version_problem
+from acp_bridge.methods.v1.initialize import (
+    API_KEY_METHOD,
+    SignIn,
+    auth_methods,
+    initialize_result,
+    version_problem,
+)
 from acp_bridge.rpc.codes import INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND
 from acp_bridge.rpc.errors import RpcError
-from acp_bridge.schema import AdvanceParams, AuthenticateParams, ClientCapabilities
+from acp_bridge.schema import AdvanceParams, AuthenticateParams, ClientCapabilities, LogoutParams
 from agent_loop.session.store import SessionNotFoundError, SessionStoreError
 
 AUTH_REQUIRED = -32000
@@ -22,21 +29,27 @@ ADVANCE_CLOCK = "_dsh/clock/advance"
 
 
 class Authority(Protocol):
-    """Whether the chosen provider can be used."""
-
-    @property
-    @abstractmethod
-    def key_variable(self) -> str | None:
-        """Where its key comes from; None when it needs none."""
+    """Whether the providers can be used."""
 
     @abstractmethod
-    def missing(self) -> str | None:
+    def missing(self, provider: str) -> str | None:
         """The fix; None when nothing is missing."""
+
+    @abstractmethod
+    def look_again(self) -> None:
+        """Every source of keys counts, after a `sign_out` too."""
+
+    @abstractmethod
+    async def sign_out(self) -> None:
+        """Forget every key. Raises `CredentialStoreError` when one cannot be removed."""
 
 
 @dataclass(slots=True)
 class Connection:
-    """One client. `problem`: why no session can be opened (broken configuration), None when all is well.
+    """One client.
+
+    `sign_in`: how the chosen provider gets its key. `methods`: those of authentication that were offered.
+    `problem`: why no session can be opened (broken configuration), None when all is well.
 
     `advance` moves the virtual clock of a replay by milliseconds; None when the clock is real. `fork`: the unstable
     `session/fork` is switched on.
@@ -44,14 +57,17 @@ class Connection:
 
     bridge: Bridge
     authority: Authority
+    sign_in: SignIn
     problem: str | None = None
     advance: Callable[[int], None] | None = None
     fork: bool = False
     initialized: bool = False
+    methods: tuple[str, ...] = ()
 
     def accept(self, params: dict[str, Any]) -> None:
         """`initialize` was answered with these params, here or on the light path."""
         self.bridge.capabilities = ClientCapabilities.from_params(params)
+        self.methods = tuple(method["id"] for method in auth_methods(self.sign_in, params))
         self.initialized = True
 
     def require_settings(self) -> None:
@@ -66,10 +82,13 @@ class Connection:
             raise not_found(session_id)
         return live
 
-    def require_credential(self) -> None:
-        """Raises −32000 with the fix when the provider's key is missing; nothing has been logged yet."""
-        if fix := self.authority.missing():
-            raise auth_required(fix)
+    def require_credential(self, provider: str) -> None:
+        """Raises −32000 with the fix when the key of `provider` is missing; nothing has been logged yet."""
+        if fix := self.authority.missing(provider):
+            message = f"Authentication required: {fix}"
+            raise RpcError(
+                AUTH_REQUIRED, message, {"authRequired": True, "methods": list(self.methods), "details": message}
+            )
 
 
 def not_found(session_id: str) -> RpcError:
@@ -91,27 +110,34 @@ def store_failure(error: SessionStoreError, session_id: str) -> RpcError:
     )
 
 
-def auth_required(fix: str) -> RpcError:
-    """−32000 `Authentication required: <fix>`."""
-    message = f"Authentication required: {fix}"
-    return RpcError(AUTH_REQUIRED, message, {"authRequired": True, "methods": [API_KEY_METHOD], "details": message})
-
-
 async def initialize(connection: Connection, params: dict[str, Any]) -> dict[str, Any]:
     """Answer again, any time; the newest capabilities count."""
     if problem := version_problem(params):
         raise RpcError(INVALID_PARAMS, f"Invalid params: {problem}")
     connection.accept(params)
-    return initialize_result(connection.authority.key_variable, fork=connection.fork)
+    return initialize_result(connection.sign_in, params, fork=connection.fork)
 
 
 async def authenticate(connection: Connection, params: AuthenticateParams) -> dict[str, Any]:
-    """`{}` when a credential exists from any source, else −32000 with the fix; an unknown method is −32602."""
+    """`{}` when a credential exists from any source, else −32000 with the fix; every other method is −32602."""
     if params.method_id != API_KEY_METHOD:
+        why = "is run in a terminal" if params.method_id in connection.methods else "is unknown"
         raise RpcError(
-            INVALID_PARAMS, f"Invalid params: methodId {params.method_id!r:.60} is unknown; use {API_KEY_METHOD!r}"
+            INVALID_PARAMS, f"Invalid params: methodId {params.method_id!r:.60} {why}; use {API_KEY_METHOD!r}"
         )
-    connection.require_credential()
+    connection.authority.look_again()
+    connection.require_credential(connection.sign_in.provider)
+    return {}
+
+
+async def logout(connection: Connection, _params: LogoutParams) -> dict[str, Any]:
+    """Sign out: no key counts until the next login or `authenticate`. −32603 when a stored one cannot be removed."""
+    try:
+        await connection.authority.sign_out()
+    except CredentialStoreError as error:
+        raise RpcError(
+            INTERNAL_ERROR, f"Internal error: {error}", {"reason": "credentials", "details": str(error)}
+        ) from error
     return {}
 
 

@@ -41,7 +41,7 @@ async def _handle(connection: Connection, live: LiveSession, params: PromptParam
     line = blocks[0]["text"] if blocks[0]["type"] == "text" else ""
     if (parsed := commands.parse_line(line)) and (command := commands.get(parsed[0])):
         return await _run_command(connection, live, command, line, CommandInput(parsed[1], tuple(blocks[1:])))
-    connection.require_credential()
+    connection.require_credential(live.agent.options.provider)
     try:
         waiting = live.enqueue(connection.bridge.parts.runtime.new_id(), blocks)
     except HarnessError as error:

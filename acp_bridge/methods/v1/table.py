@@ -21,6 +21,7 @@ from acp_bridge.schema import (
     Incoming,
     ListSessionsParams,
     LoadSessionParams,
+    LogoutParams,
     NewSessionParams,
     PromptParams,
     SchemaProblem,
@@ -44,6 +45,7 @@ METHODS: dict[str, Method] = {
     "authenticate": Method(
         AuthenticateParams, lambda connection, params, _: connecting.authenticate(connection, params)
     ),
+    "logout": Method(LogoutParams, lambda connection, params, _: connecting.logout(connection, params)),
     "session/new": Method(NewSessionParams, sessions.new),
     "session/load": Method(LoadSessionParams, sessions.load),
     "session/resume": Method(LoadSessionParams, sessions.resume),

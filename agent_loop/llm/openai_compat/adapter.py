@@ -4,7 +4,7 @@ May not know: sessions, tools, which HTTP library is used. Invariant: the key is
 message, and is kept nowhere; an abort ends the stream at once and closes its connection.
 """
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import suppress
 
 import anyio
@@ -33,15 +33,15 @@ _CLOSE_SECONDS = 2.0
 class OpenAICompatAdapter(LlmAdapter):
     """One provider.
 
-    `credential` gives the key or None; `idle_timeout` is the longest silence in seconds, reset by any byte;
-    `transport` replaces the real HTTP.
+    `credential` gives the key or None, or raises `LlmError`; `idle_timeout` is the longest silence in seconds, reset by
+    any byte; `transport` replaces the real HTTP.
     """
 
     def __init__(
         self,
         provider: ProviderProfile,
         *,
-        credential: Callable[[], str | None],
+        credential: Callable[[], Awaitable[str | None]],
         runtime: Runtime,
         idle_timeout: float = 300.0,
         transport: HttpTransport | None = None,
@@ -55,10 +55,10 @@ class OpenAICompatAdapter(LlmAdapter):
 
     async def stream(self, request: LlmRequest) -> AsyncGenerator[StreamChunk]:
         """One answer; see `LlmAdapter.stream`. Errors carry the codes of contract §5."""
-        key = (self._credential() or "").strip()
+        key = ""
         try:
             with Interruptible(request.signal, seconds=self._idle_timeout) as call:
-                call.check()
+                key = (await call.wait(self._credential) or "").strip()
                 response = await self._post(request, key, call)
                 body: ReadAhead | None = None
                 try:

@@ -74,7 +74,10 @@ async def test_without_a_key_sessions_open_and_the_first_prompt_names_the_fix(tm
         assert method["id"] == "api-key"
         assert "DEEPSEEK_API_KEY" in method["description"]
         session = await editor.new_session()
-        fix = "set DEEPSEEK_API_KEY in the environment that your editor gives to the agent, then restart it"
+        fix = (
+            "run `dsh-acp-agent login` in a terminal, or set DEEPSEEK_API_KEY in the environment that your editor "
+            "gives to the agent and restart it"
+        )
         refused = {
             "code": -32000,
             "message": f"Authentication required: {fix}",

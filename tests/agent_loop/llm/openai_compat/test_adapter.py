@@ -26,13 +26,23 @@ KEY = "sk-planted-0123456789"
 HELLO = {"reasoning": ["hm"], "text": ["Hel", "lo"], "usage": {"prompt_tokens": 9, "completion_tokens": 3}}
 
 
+def giving(*keys):
+    """A credential that gives these, one a call, and the last of them for ever."""
+    rest = list(keys)
+
+    async def credential():
+        return rest.pop(0) if len(rest) > 1 else rest[0]
+
+    return credential
+
+
 @asynccontextmanager
 async def deepseek(script, *, key=KEY, idle_timeout=60.0):
     """The server, the adapter that talks to it, and its runtime."""
     runtime = ImmediateRuntime()
     async with model_server(script) as server:
         provider = dataclasses.replace(DEEPSEEK, base_url=server.base_url)
-        adapter = OpenAICompatAdapter(provider, credential=lambda: key, runtime=runtime, idle_timeout=idle_timeout)
+        adapter = OpenAICompatAdapter(provider, credential=giving(key), runtime=runtime, idle_timeout=idle_timeout)
         try:
             with anyio.fail_after(30):
                 yield server, adapter, runtime
@@ -286,7 +296,7 @@ async def test_nobody_listening_is_a_transport_error_that_names_the_address():
     async with model_server([]) as server:
         base_url = server.base_url
     provider = dataclasses.replace(DEEPSEEK, base_url=base_url.replace("http://", "http://user:secret@"))
-    adapter = OpenAICompatAdapter(provider, credential=lambda: KEY, runtime=ImmediateRuntime())
+    adapter = OpenAICompatAdapter(provider, credential=giving(KEY), runtime=ImmediateRuntime())
     error = await failure(adapter)
     await adapter.aclose()
     assert error.code == "TRANSPORT"
@@ -305,7 +315,7 @@ async def test_nobody_listening_is_a_transport_error_that_names_the_address():
 )
 async def test_an_address_that_is_none_is_a_transport_error(base_url, message):
     provider = dataclasses.replace(DEEPSEEK, base_url=base_url)
-    adapter = OpenAICompatAdapter(provider, credential=lambda: KEY, runtime=ImmediateRuntime())
+    adapter = OpenAICompatAdapter(provider, credential=giving(KEY), runtime=ImmediateRuntime())
     error = await failure(adapter)
     await adapter.aclose()
     assert error.code == "TRANSPORT"
@@ -439,9 +449,8 @@ def local_adapter(credential, key_variable=None, transport=None):
 
 
 async def test_the_key_is_looked_up_for_each_call():
-    keys = iter([" sk-one\n", "sk-two"])
     transport = CannedTransport()
-    adapter = local_adapter(lambda: next(keys), "OLLAMA_KEY", transport)
+    adapter = local_adapter(giving(" sk-one\n", "sk-two"), "OLLAMA_KEY", transport)
     for _ in range(2):
         await collect(adapter, llm_request(model="qwen"))
     assert [url for url, _ in transport.posts] == ["http://127.0.0.1:1/v1/chat/completions"] * 2
@@ -450,12 +459,12 @@ async def test_the_key_is_looked_up_for_each_call():
 
 async def test_a_provider_without_a_key_gets_no_authorization():
     transport = CannedTransport()
-    await collect(local_adapter(lambda: None, None, transport), llm_request(model="qwen"))
+    await collect(local_adapter(giving(None), None, transport), llm_request(model="qwen"))
     assert "authorization" not in transport.posts[0][1]
 
 
 async def test_a_missing_key_names_the_variable():
-    error = await failure(local_adapter(lambda: None, "OLLAMA_KEY"), llm_request(model="qwen"))
+    error = await failure(local_adapter(giving(None), "OLLAMA_KEY"), llm_request(model="qwen"))
     assert error.code == "NO_CREDENTIAL"
     assert "set OLLAMA_KEY" in error.message
 
@@ -463,14 +472,14 @@ async def test_a_missing_key_names_the_variable():
 @pytest.mark.parametrize("key", ["sk-\u00e9", "sk-a\r\nx-evil: 1"])
 async def test_a_key_that_no_header_can_carry_is_refused_unsent_and_unnamed(key):
     transport = CannedTransport()
-    error = await failure(local_adapter(lambda: key, "OLLAMA_KEY", transport), llm_request(model="qwen"))
+    error = await failure(local_adapter(giving(key), "OLLAMA_KEY", transport), llm_request(model="qwen"))
     assert error.code == "AUTH"
     assert "sk-" not in error.message
     assert transport.posts == []
 
 
 async def test_a_model_that_the_provider_does_not_list_is_refused():
-    error = await failure(local_adapter(lambda: None), llm_request(model="gpt"))
+    error = await failure(local_adapter(giving(None)), llm_request(model="gpt"))
     assert (error.code, error.message) == ("UNKNOWN_MODEL", "ollama has no model 'gpt'")
 
 
@@ -485,7 +494,7 @@ async def test_what_is_prepared_serves_the_first_call():
 
 async def test_what_cannot_be_prepared_is_told_by_the_first_call():
     provider = ProviderProfile("odd", "http://[", None, (ModelProfile("m", reasoning="none"),))
-    adapter = OpenAICompatAdapter(provider, credential=lambda: None, runtime=ImmediateRuntime())
+    adapter = OpenAICompatAdapter(provider, credential=giving(None), runtime=ImmediateRuntime())
     adapter.prepare()
     error = await failure(adapter, llm_request(model="m"))
     assert error.code == "TRANSPORT"
@@ -493,7 +502,7 @@ async def test_what_cannot_be_prepared_is_told_by_the_first_call():
 
 async def test_closing_twice_closes_the_connections_once():
     transport = CannedTransport()
-    adapter = local_adapter(lambda: None, None, transport)
+    adapter = local_adapter(giving(None), None, transport)
     await adapter.aclose()
     await adapter.aclose()
     assert transport.closes == 1
@@ -502,6 +511,6 @@ async def test_closing_twice_closes_the_connections_once():
 async def test_an_abort_while_an_explanation_is_read_is_an_abort():
     signal = AbortController()
     response = AbortingResponse(signal)
-    adapter = local_adapter(lambda: None, None, CannedTransport(response))
+    adapter = local_adapter(giving(None), None, CannedTransport(response))
     assert (await failure(adapter, llm_request(model="qwen", signal=signal))).code == "ABORTED"
     assert response.closed
