@@ -25,7 +25,7 @@ def _home_expanded(path: str) -> str:
 
 BaseUrl = Annotated[str, Field(pattern=BASE_URL)]
 FullPath = Annotated[str, AfterValidator(_home_expanded)]
-PermissionMode = Literal["ask", "full"]
+PermissionMode = Literal["read-only", "ask", "auto-edit", "full"]
 _Model = TypeVar("_Model", bound=BaseModel)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from acp_bridge.permission.modes import FULL
+from acp_bridge.permission.modes import AUTO_EDIT, FULL
 from acp_bridge.schema import PermissionAnswer, SchemaProblem, parse
 from agent_loop.abort import AbortController, AbortSignal
 from agent_loop.tools.seam import Allow, Ask, Decision, PermissionPolicy, Tool, ToolCall, Verdict
@@ -71,10 +71,14 @@ class EditorPolicy(PermissionPolicy):
         self._open.pop(session_id, None)
 
     def _asks(self, session_id: str, effect: str) -> bool:
-        return self.mode(session_id) != FULL and effect in {"edit", "execute"}
+        mode = self.mode(session_id)
+        return mode != FULL and effect in {"edit", "execute"} and not (mode == AUTO_EDIT and effect == "edit")
 
     def evaluate(self, session_id: str, tool: Tool, call: ToolCall, cwd: str, roots: tuple[str, ...]) -> Verdict:  # noqa: ARG002 - rules come next
-        return Ask(digest_of(call, cwd)) if self._asks(session_id, tool.effect) else Allow()
+        subject = tool.subject(call.arguments, cwd)
+        if self._asks(session_id, tool.effect):
+            return Ask(digest_of(call, cwd), subject=subject)
+        return Allow(subject=subject)
 
     async def ask(self, session_id: str, tool: Tool, call: ToolCall, ask: Ask, signal: AbortSignal) -> Decision:  # noqa: ARG002 - the digest is logged by the step
         if not self._prompt_owns(session_id):

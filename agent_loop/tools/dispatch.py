@@ -7,7 +7,7 @@ the message stands in the log as one `tool/call` and one `tool/result`; no body 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Final, Literal, assert_never
+from typing import Final, Literal
 
 import anyio
 
@@ -232,36 +232,31 @@ class ToolDispatch:
 
     async def _ask_until_current(self, call: _Call, judged: _Judged, signal: AbortSignal) -> Decision:
         """Ask; again when what was shown is no longer so by the time of the yes (acp.md §4)."""
-        match judged.verdict:
-            case Allow(grant=grant, subject=subject):
-                call.permitted = subject.paths
-                return Decision("allow", "rule", grant)
-            case Deny(grant=grant):
-                return Decision("reject", "rule", grant)
-            case Ask() as ask:
-                # a preview may show the person what the model may not read yet
-                context = replace(self._context(call, signal), permitted=ask.subject.paths)
-                preview = await self._tools.prepare(judged.call, context, agent=self._session.id)
-                if isinstance(preview, ToolOutcome):
-                    call.outcome = preview
-                    return Decision("cancelled", "tool")
-                self._log_request(call, ask.digest, preview)
-                decision = await self._policy.ask(
-                    self._session.id, judged.tool, judged.call, replace(ask, preview=preview), signal
-                )
-                if decision.outcome != "allow":
-                    return decision
-                now = await self._tools.prepare(judged.call, context, agent=self._session.id)
-                if isinstance(now, ToolOutcome):
-                    call.outcome = now
-                    return decision
-                if now == preview and judged.tool.subject(judged.call.arguments, self._cwd) == ask.subject:
-                    call.permitted = ask.subject.paths
-                    return decision
-                self._log_decision(call, ask.digest, decision, outcome="outdated")
-                return await self._ask_until_current(call, self._judged(judged.tool, judged.call), signal)
-            case _:
-                assert_never(judged.verdict)
+        while isinstance(ask := judged.verdict, Ask):
+            # a preview may show the person what the model may not read yet
+            context = replace(self._context(call, signal), permitted=ask.subject.paths)
+            preview = await self._tools.prepare(judged.call, context, agent=self._session.id)
+            if isinstance(preview, ToolOutcome):
+                call.outcome = preview
+                return Decision("cancelled", "tool")
+            self._log_request(call, ask.digest, preview)
+            decision = await self._policy.ask(
+                self._session.id, judged.tool, judged.call, replace(ask, preview=preview), signal
+            )
+            if decision.outcome != "allow":
+                return decision
+            now = await self._tools.prepare(judged.call, context, agent=self._session.id)
+            if isinstance(now, ToolOutcome):
+                call.outcome = now
+                return decision
+            if now == preview and judged.tool.subject(judged.call.arguments, self._cwd) == ask.subject:
+                call.permitted = ask.subject.paths
+                return decision
+            self._log_decision(call, ask.digest, decision, outcome="outdated")
+            judged = self._judged(judged.tool, judged.call)
+        if isinstance(ask, Allow):
+            call.permitted = ask.subject.paths
+        return Decision("allow" if isinstance(ask, Allow) else "reject", "rule", ask.grant)
 
     def _context(self, call: _Call, signal: AbortSignal) -> ToolContext:
         return ToolContext(

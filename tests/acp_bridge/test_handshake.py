@@ -161,7 +161,12 @@ def test_a_session_new_right_behind_it_is_answered_too_and_the_rest_is_handed_on
     greeting, (_hello, answer) = opened(line() + new_session() + b'{"half', start_mode="full")
     assert answer["id"] == 2
     assert answer["result"]["modes"]["currentModeId"] == "full"
-    assert [mode["id"] for mode in answer["result"]["modes"]["availableModes"]] == ["ask", "full"]
+    assert [mode["id"] for mode in answer["result"]["modes"]["availableModes"]] == [
+        "read-only",
+        "ask",
+        "auto-edit",
+        "full",
+    ]
     assert answer["result"]["sessionId"] == greeting.opened.session_id
     assert greeting.opened.params == {"cwd": "/", "mcpServers": []}
     assert greeting.preread == b'{"half'

@@ -93,7 +93,11 @@ def test_the_snapshot_variables_are_read_and_empty_ones_are_absent():
         ({"sandbox": {"allow_read": ["x"]}}, {}, "sandbox.allow_read.0: Value error, must be absolute or begin with ~"),
         ({"sandbox": {"allow_exec": []}}, {}, "sandbox.allow_exec: "),
         ({"unstable": {"fork": "true"}}, {}, "unstable.fork: Input should be a valid boolean"),
-        ({}, {"DSH_PERMISSION_MODE": "yolo"}, "environment: DSH_PERMISSION_MODE: Input should be 'ask' or 'full'"),
+        (
+            {},
+            {"DSH_PERMISSION_MODE": "yolo"},
+            "environment: DSH_PERMISSION_MODE: Input should be 'read-only', 'ask', 'auto-edit' or 'full'",
+        ),
         ({}, {"DEEPSEEK_BASE_URL": "localhost:80"}, "environment: DEEPSEEK_BASE_URL: String should match"),
         ({}, {"DSH_SNAPSHOT": "replay"}, "environment: snapshot.DSH_SNAPSHOT_FILE: Field required"),
         ({}, {"DSH_SNAPSHOT": "x", "DSH_SNAPSHOT_FILE": "/f"}, "environment: snapshot.DSH_SNAPSHOT: Input should be"),

@@ -95,7 +95,10 @@ async def test_without_a_key_sessions_open_and_the_first_prompt_names_the_fix(tm
     [
         ('model = "x"\n[providers\n', "(at line 2, column 11)"),
         ("colour = 1\n", "colour: Extra inputs are not permitted"),
-        ('permission = {mode = "never"}\n', "permission.mode: Input should be 'ask' or 'full'"),
+        (
+            'permission = {mode = "never"}\n',
+            "permission.mode: Input should be 'read-only', 'ask', 'auto-edit' or 'full'",
+        ),
         ("[providers.mine]\n", "[providers.mine] needs base_url"),
         ('[providers.mine]\nbase_url = "ftp://x"\n', "providers.mine.base_url: "),
         ("providers = 3\n", "providers: "),
@@ -217,7 +220,7 @@ async def test_a_wrong_setting_of_the_environment_is_named_when_a_session_is_wan
         await editor.initialize()
         error = await editor.error("session/new", cwd=home.cwd, mcpServers=[])
         assert "DSH_PERMISSION_MODE" in error["message"]
-        assert "'ask' or 'full'" in error["message"]
+        assert "'auto-edit' or 'full'" in error["message"]
 
 
 async def test_a_wrong_log_level_and_an_unwritable_state_directory_do_not_stop_the_agent(tmp_path):
