@@ -88,6 +88,13 @@ def fork_wanted(table: Mapping[str, Any]) -> bool:
     return isinstance(unstable, dict) and cast("dict[str, Any]", unstable).get("fork") is True
 
 
+def images_taken(table: Mapping[str, Any]) -> bool:
+    """Whether some configured model takes images, as `initialize` must know it; the built-in ones take none."""
+    rows = (cast("dict[str, Any]", row).get("models") for row in _providers(table).values() if isinstance(row, dict))
+    models = (model for given in rows if isinstance(given, list) for model in cast("list[Any]", given))
+    return any(isinstance(model, dict) and cast("dict[str, Any]", model).get("images") is True for model in models)
+
+
 def split_model(name: object, providers: Mapping[str, Any]) -> tuple[str, str | None]:
     """`provider/model` or a bare provider or a bare model (DeepSeek's) → (provider, model or None = its first)."""
     if not isinstance(name, str):

@@ -38,6 +38,7 @@ def greet(
     start_mode: str | None,
     parent_alive: Callable[[], bool],
     poll_seconds: float = 2.0,
+    images: bool = False,
 ) -> Greeting:
     """Read until a line is whole (or EOF) and answer it when it is a plain `initialize`.
 
@@ -60,7 +61,7 @@ def greet(
         return Greeting(buffer, None)
     request_id, arguments = asked
     opened = None
-    result = initialize_result(sign_in, arguments, fork=fork)
+    result = initialize_result(sign_in, arguments, fork=fork, images=images)
     if _answer(write_fd, request_id, result, read_fd) and start_mode is not None:
         rest = _next_line(read_fd, rest)
         opened = _open_session(read_fd, write_fd, rest, start_mode)

@@ -26,11 +26,17 @@ from agent_loop.agent import Agent
 from agent_loop.errors import HarnessError
 from agent_loop.hooks import Hooks, Scope
 from agent_loop.inbox import InboxMessage
+from agent_loop.session.attachments import refs_in
 from agent_loop.session.events import SessionEvent
 from agent_loop.tools.seam import ToolCall
 from agent_loop.vocabulary import USER, Block, JsonObject, TurnEndReason
 
 MAX_QUEUED = 32
+_BLIND = {
+    "severity": "warning",
+    "title": "This model cannot see images",
+    "description": "It is told that there was one. A model that takes images can be chosen and asked again.",
+}
 AT_ONCE = "cancel_request"
 
 
@@ -210,6 +216,7 @@ class LiveSession:
                 async for event in events:
                     # an event that is younger than this replay is held, and shown behind it
                     if event.seq < end:
+                        renderer.attachments = await self._attachments(event)
                         await self._show_all(replay.feed(event))
             await self._show_all(replay.finish())
             self._renderer.take_over(renderer)
@@ -231,6 +238,10 @@ class LiveSession:
 
     def _make_renderer(self, *, live: bool) -> UpdateRenderer:
         return UpdateRenderer(self._find_tool, self.capabilities, cwd=self.agent.cwd, window=self._window, live=live)
+
+    async def _attachments(self, event: SessionEvent) -> dict[str, bytes]:
+        found = {ref: await self.agent.session.attachment(ref) for ref in refs_in(event)}
+        return {ref: data for ref, data in found.items() if data is not None}
 
     async def _show_all(self, updates: list[Update]) -> None:
         for update in updates:
@@ -297,6 +308,8 @@ class LiveSession:
     def _on_claimed(self, _agent: Agent, message: InboxMessage, turn: int) -> None:
         if prompt := self._prompts.get(message.id):
             prompt.turn = turn
+        if not self.agent.options.images and any(block["type"] == "image" for block in message.content):
+            self.agent.session.append("session/notice", _BLIND)
 
     def _on_discarded(self, _agent: Agent, message: InboxMessage, reason: str) -> None:
         prompt = self._prompts.get(message.id)

@@ -15,6 +15,7 @@ from acp_bridge.config_file import (
     chosen_provider,
     configured_keys,
     fork_wanted,
+    images_taken,
     key_variable,
     key_variables,
     keys_are_wanted,
@@ -60,6 +61,7 @@ def main() -> NoReturn:
         *stdio,
         sign_in,
         fork=fork_wanted(raw.table),
+        images=images_taken(raw.table),
         start_mode=plain_start_mode(raw, flags, environment),
         parent_alive=lambda: os.getppid() == parent,
     )
@@ -144,6 +146,7 @@ def run(
         log,
         secrets,
         fork=fork_wanted(raw.table),
+        images=images_taken(raw.table),
         signals=signals,
     )
     return anyio.run(serve, start) or 0

@@ -6,7 +6,16 @@ and after parsing nobody checks a shape again.
 
 from typing import Annotated, Any, Literal, TypeVar, cast
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, NonNegativeInt, ValidationError
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    NonNegativeInt,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+)
 from pydantic.alias_generators import to_camel
 
 _Model = TypeVar("_Model", bound=BaseModel)
@@ -107,9 +116,58 @@ class AdvanceParams(Incoming):
     ms: NonNegativeInt
 
 
+class Annotations(Incoming):
+    """What a client says about the use of a block; shown again on a reload."""
+
+    audience: list[Literal["user", "assistant"]] | None = None
+    last_modified: str | None = None
+    priority: float | None = None
+
+
+def _fitting(value: object, check: ValidatorFunctionWrapHandler) -> Annotations | None:
+    try:
+        return check(value)
+    except ValidationError:
+        return None
+
+
+Hints = Annotated[Annotations | None, WrapValidator(_fitting)]
+"""Annotations; what does not fit reads as absent: no prompt fails for it."""
+
+
 class TextContent(Incoming):
     type: Literal["text"]
     text: str
+
+
+class ImageContent(Incoming):
+    """`data` is base64."""
+
+    type: Literal["image"]
+    mime_type: str
+    data: str
+    uri: str | None = None
+    annotations: Hints = None
+
+
+class TextContents(Incoming):
+    uri: str
+    mime_type: str | None = None
+    text: str
+
+
+class BlobContents(Incoming):
+    """`blob` is base64."""
+
+    uri: str
+    mime_type: str | None = None
+    blob: str
+
+
+class EmbeddedResource(Incoming):
+    type: Literal["resource"]
+    resource: TextContents | BlobContents
+    annotations: Hints = None
 
 
 class ResourceLink(Incoming):
@@ -122,6 +180,7 @@ class ResourceLink(Incoming):
     title: str | None = None
     description: str | None = None
     size: int | None = None
+    annotations: Hints = None
 
 
 class PermissionOutcome(Incoming):

@@ -109,6 +109,17 @@ class SandboxSettings(_Table):
     )
 
 
+class CompactionSettings(_Table):
+    """When the model summarises a conversation, so that it goes on fitting into its context."""
+
+    enabled: Annotated[StrictBool, IN_PROJECT] = Field(
+        default=True, description="summarise older turns when the context runs full; without it `/compact` still does"
+    )
+    threshold: Annotated[float, IN_PROJECT] = Field(
+        default=0.8, gt=0, le=1, description="share of the context window from which on older turns are summarised"
+    )
+
+
 class UnstableSettings(_Table):
     """What the protocol does not hold stable yet, off unless switched on. `fork`: the method `session/fork`."""
 
@@ -130,6 +141,7 @@ class Config(_Table):
     sessions: SessionsSettings = SessionsSettings()
     env: EnvSettings = EnvSettings()
     sandbox: SandboxSettings = SandboxSettings()
+    compaction: CompactionSettings = CompactionSettings()
     unstable: UnstableSettings = UnstableSettings()
 
 

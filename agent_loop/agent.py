@@ -122,10 +122,19 @@ class Agent:
         reasoning: ReasoningPolicy = "echo",
         merge_users: bool = False,
         effort: str | None = None,
+        window: int | None = None,
+        images: bool = False,
     ) -> None:
         """Talk to another model, or to the same one with another thinking level, from the next turn on."""
         self.options = replace(
-            self.options, provider=provider, model=model, reasoning=reasoning, merge_users=merge_users, effort=effort
+            self.options,
+            provider=provider,
+            model=model,
+            reasoning=reasoning,
+            merge_users=merge_users,
+            effort=effort,
+            window=window,
+            images=images,
         )
 
     def use_roots(self, roots: Iterable[str]) -> None:

@@ -36,8 +36,8 @@ class AgentOptions:
     """How an agent talks to its model.
 
     `reasoning` and `merge_users` are what the model's provider demands of a history; `effort` is a thinking level of
-    the model (None: its own); `max_steps` ends a turn; `spill_root` is where truncated tool output is kept (masked in
-    fingerprints).
+    the model (None: its own); `window` is the size of its context in tokens (None: not known); `images`: it takes images;
+    `max_steps` ends a turn; `spill_root` is where truncated tool output is kept (masked in fingerprints).
     """
 
     provider: str
@@ -46,6 +46,8 @@ class AgentOptions:
     reasoning: ReasoningPolicy = "echo"
     merge_users: bool = False
     effort: str | None = None
+    window: int | None = None
+    images: bool = False
     max_steps: int = 200
     spill_root: str | None = None
 
@@ -174,6 +176,7 @@ async def _prepare(context: TurnContext, *, turn: int, step: int) -> LlmRequest:
             on_retry=log_retry,
             provider=options.provider,
             effort=options.effort,
+            attachment=session.attachment,
         ),
     )
     messages = normalise(asked.messages, reasoning=options.reasoning, merge_users=options.merge_users)

@@ -13,7 +13,7 @@ JsonObject = dict[str, Any]
 
 Block = JsonObject
 """`{type:"text",text}` · `{type:"reasoning",text}` · `{type:"tool-call",id,name,arguments}` (raw JSON string) ·
-`{type:"tool-result",toolCallId,content,isError?}` · `{type:"image",url|data,mimeType?}` ·
+`{type:"tool-result",toolCallId,content,isError?}` · `{type:"image",url|data|ref,mimeType?}` ·
 `{type:"resource-link",uri,name,…}` · `{type:"resource",uri,text|ref,mimeType?}`."""
 
 Source = JsonObject

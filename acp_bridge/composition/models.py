@@ -17,6 +17,7 @@ def provider_of(settings: Settings) -> tuple[ProviderProfile, ModelProfile]:
             entry.id,
             context_window=entry.context,
             max_output=entry.max_output,
+            images=entry.images,
             reasoning=entry.reasoning,
             merge_users=entry.merge_users,
         )

@@ -114,6 +114,8 @@ async def serve(start: Start) -> int | None:  # noqa: C901 - the closures are th
             system_prompt=default_sections(cwd),
             reasoning=model.reasoning,
             merge_users=model.merge_users,
+            window=model.context_window,
+            images=model.images,
             spill_root=str(settings.spill_root),
         )
 
@@ -156,7 +158,7 @@ async def serve(start: Start) -> int | None:  # noqa: C901 - the closures are th
             secrets=start.secrets,
         )
         bridge = Bridge(parts, peer, asyncio.get_running_loop().call_later)
-        connection = Connection(bridge, credentials, start.sign_in, start.problem, fork=start.fork)
+        connection = Connection(bridge, credentials, start.sign_in, start.problem, fork=start.fork, images=start.images)
         if isinstance(runtime, VirtualRuntime):
             connection.advance = runtime.advance
         if start.greeting.initialize_params is not None:

@@ -28,4 +28,5 @@ class Start(NamedTuple):
     log: Log
     secrets: SecretRegistry
     fork: bool
+    images: bool
     signals: list[int]

@@ -5,7 +5,7 @@ exception from the stream (`LlmError`) or a terminal `finish` chunk of kind erro
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 
 from agent_loop.abort import AbortSignal
@@ -25,13 +25,18 @@ def _ignore_retry(_notice: RetryNotice) -> None:
     return
 
 
+async def _nothing_kept(_ref: str) -> bytes | None:
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class LlmRequest:
     """One model call. `tools` rows are `{name,description,parameters,strict?}`.
 
     `session_id`, `turn`, `step` say which call of which session this is: replay is keyed by them, providers never see
     them. `messages` are normalised already and hold no system message. `provider` tells models of one name apart;
-    `effort` is one of the model's thinking levels (None: its own).
+    `effort` is one of the model's thinking levels (None: its own). `attachment` gives the bytes that a block names by
+    its `ref`, None when they are not kept any more.
     """
 
     model: str
@@ -48,6 +53,7 @@ class LlmRequest:
     provider: str | None = None
     effort: str | None = None
     on_retry: Callable[[RetryNotice], None] = _ignore_retry
+    attachment: Callable[[str], Awaitable[bytes | None]] = _nothing_kept
 
 
 class LlmAdapter(ABC):

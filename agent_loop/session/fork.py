@@ -8,9 +8,10 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from dataclasses import replace
 
+from agent_loop.session.attachments import refs_in
 from agent_loop.session.events import SessionEvent, SessionHeader
 from agent_loop.session.json_check import own_json
-from agent_loop.session.store import SessionStore
+from agent_loop.session.store import SessionStore, StoredLog
 
 
 async def fork_log(store: SessionStore, parent_id: str, header: SessionHeader) -> bool:
@@ -25,7 +26,7 @@ async def fork_log(store: SessionStore, parent_id: str, header: SessionHeader) -
     own_json("session", header.to_json())
     log = await store.read(parent_id)
     async with aclosing(log.events) as events:
-        await store.add(header, _first(length, events))
+        await store.add(header, _with_attachments(store, header, log, _first(length, events)))
     return True
 
 
@@ -47,3 +48,16 @@ async def _first(count: int, events: AsyncIterator[SessionEvent]) -> AsyncGenera
         if event.seq == count:
             return
         yield event
+
+
+async def _with_attachments(
+    store: SessionStore, header: SessionHeader, log: StoredLog, events: AsyncGenerator[SessionEvent, None]
+) -> AsyncGenerator[SessionEvent, None]:
+    """The events; what each of them names is copied before it."""
+    async with aclosing(events):
+        async for event in events:
+            for ref in refs_in(event):
+                data = await log.attachment(ref)
+                if data is not None:
+                    await store.keep(header, data)
+            yield event

@@ -11,6 +11,7 @@ from typing import Final
 import anyio
 import anyio.to_thread
 
+from agent_loop.session.attachments import AttachmentFiles
 from agent_loop.session.codec import encode_event, encode_header
 from agent_loop.session.events import SessionEvent, SessionHeader
 from agent_loop.session.file_lock import LockHeldError
@@ -33,6 +34,7 @@ class JsonlJournal(SessionJournal):
         self._pending: list[SessionEvent] = []
         self._wanted = opened is not None
         self._file = LogFile(path, operations, opened)
+        self._attachments = AttachmentFiles(path, operations)
         self._synced = self._file.size
         self._failure: OSError | LockHeldError | None = None
         self._next_try = 0
@@ -53,6 +55,8 @@ class JsonlJournal(SessionJournal):
         if self._failure is not None and len(self._pending) < self._next_try:
             raise self._unwritable(self._failure) from self._failure
         try:
+            # first: an event never names what is not there
+            self._attachments.write()
             head = b"" if self._file.exists else encode_header(self.header)
             self._file.write(head + b"".join(map(encode_event, self._pending)))
         except (OSError, LockHeldError) as error:
@@ -65,6 +69,15 @@ class JsonlJournal(SessionJournal):
     async def flush(self) -> None:
         async with self._turnstile:
             await self._flush()
+
+    def keep(self, data: bytes) -> str:
+        return self._attachments.keep(data)
+
+    async def attachment(self, ref: str) -> bytes | None:
+        try:
+            return await anyio.to_thread.run_sync(self._attachments.read, ref)
+        except OSError as error:
+            raise unreadable(self.header.id, error) from error
 
     def read(self, from_seq: int = 0) -> AsyncGenerator[SessionEvent, None]:
         # both are taken now: what is appended while somebody reads is not part of this reading
@@ -90,10 +103,14 @@ class JsonlJournal(SessionJournal):
                 self.put_back += 1
             size = self._file.size
             # abandoned on cancellation: a disk that hangs must not hold up a shutdown
-            await anyio.to_thread.run_sync(self._file.sync, abandon_on_cancel=True)
+            await anyio.to_thread.run_sync(self._sync, abandon_on_cancel=True)
         except (OSError, LockHeldError) as error:
             raise self._unwritable(error) from error
         self._synced = size
+
+    def _sync(self) -> None:
+        self._attachments.sync()
+        self._file.sync()
 
     async def _read(
         self, from_seq: int, size: int, waiting: tuple[SessionEvent, ...]

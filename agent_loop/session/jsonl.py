@@ -15,6 +15,7 @@ import anyio
 import anyio.to_thread
 
 from agent_loop.runtime import Runtime
+from agent_loop.session.attachments import AttachmentFiles, read_attachment, remove_attachments
 from agent_loop.session.events import SessionEvent, SessionHeader, make_event
 from agent_loop.session.file_lock import FileLock, LockHeldError, wait_for_lock
 from agent_loop.session.index import SessionIndex
@@ -91,14 +92,38 @@ class JsonlSessionStore(SessionStore):
         except OSError as error:
             raise unreadable(session_id, error) from error
         self._check_header(header, session_id, None, path)
-        return StoredLog(header, self._stream(session_id, path))
+
+        async def attachment(ref: str) -> bytes | None:
+            try:
+                return await anyio.to_thread.run_sync(read_attachment, path, ref)
+            except OSError as error:
+                raise unreadable(session_id, error) from error
+
+        return StoredLog(header, self._stream(session_id, path), attachment)
 
     async def add(self, header: SessionHeader, events: AsyncIterable[SessionEvent]) -> None:
         path = self._path(header)
         try:
-            await add_log(path, header, events, operations=self._operations)
+            with contextlib.ExitStack() as undo:
+                # what lies beside a stored log belongs to that one
+                undo.callback(lambda: None if path.exists() else remove_attachments(path))
+                await add_log(path, header, events, operations=self._operations)
+                undo.pop_all()
         except LockHeldError as error:
             raise PersistenceError(header.id, f"it is open in another process (pid {error.pid})") from error
+        except OSError as error:
+            raise PersistenceError(header.id, error.strerror or str(error)) from error
+
+    async def keep(self, header: SessionHeader, data: bytes) -> None:
+        files = AttachmentFiles(self._path(header), self._operations)
+        files.keep(data)
+
+        def write() -> None:
+            files.write()
+            files.sync()
+
+        try:
+            await anyio.to_thread.run_sync(write)
         except OSError as error:
             raise PersistenceError(header.id, error.strerror or str(error)) from error
 
@@ -235,6 +260,7 @@ class JsonlSessionStore(SessionStore):
         except FileNotFoundError:
             # somebody was faster
             return False
+        remove_attachments(path)
         sync_directory(path.parent)
         self._index.forget(path)
         return True

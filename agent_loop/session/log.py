@@ -157,6 +157,14 @@ class Session:
         """The ids of all tool calls in the log; a live view (see `LogState.call_ids`)."""
         return self._state.call_ids()
 
+    def keep(self, data: bytes) -> str:
+        """Keep bytes beside the log, for an event that names them; returns their name (`ref`)."""
+        return self.journal.keep(data)
+
+    async def attachment(self, ref: str) -> bytes | None:
+        """What `ref` names; None when it is not kept (any more). Raises `SessionStoreError`."""
+        return await self.journal.attachment(ref)
+
     def append(self, event_type: str, data: JsonObject) -> SessionEvent:
         """Log an event, then notify: bus `session/event(session, event)`, then the subscribers, in order.
 

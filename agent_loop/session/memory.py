@@ -7,6 +7,7 @@ May not know: files. Invariant: passes the contract suite of the real one — no
 from collections.abc import AsyncGenerator, AsyncIterable, Callable
 from dataclasses import dataclass, field
 
+from agent_loop.session.attachments import ref_of
 from agent_loop.session.codec import encode_event, encode_header
 from agent_loop.session.events import SessionEvent, SessionHeader, make_event
 from agent_loop.session.repair import CrashFold
@@ -30,11 +31,12 @@ from agent_loop.session.store import (
 
 @dataclass(slots=True)
 class KeptLog:
-    """One stored log; `writer` is its live journal."""
+    """One stored log; `writer` is its live journal, `attachments` the bytes that it names."""
 
     header: SessionHeader
     events: list[SessionEvent] = field(default_factory=list[SessionEvent])
     writer: SessionJournal | None = None
+    attachments: dict[str, bytes] = field(default_factory=dict[str, bytes])
 
 
 class MemoryJournal(SessionJournal):
@@ -45,6 +47,7 @@ class MemoryJournal(SessionJournal):
         self._logs = logs
         self._stored = stored
         self._pending: list[SessionEvent] = []
+        self._kept: dict[str, bytes] = {}
         self._wanted = stored is not None
         self._closed = False
 
@@ -62,6 +65,7 @@ class MemoryJournal(SessionJournal):
             if self.header.id in self._logs:
                 raise PersistenceError(self.header.id, "a log of this id exists already")
             self._stored = self._logs[self.header.id] = KeptLog(self.header, writer=self)
+        self._stored.attachments |= self._kept
         self._stored.events.extend(self._pending)
         self._pending.clear()
 
@@ -71,6 +75,15 @@ class MemoryJournal(SessionJournal):
     def read(self, from_seq: int = 0) -> AsyncGenerator[SessionEvent, None]:
         stored = self._stored.events if self._stored else []
         return _iterate([*stored[from_seq:], *(event for event in self._pending if event.seq >= from_seq)])
+
+    def keep(self, data: bytes) -> str:
+        ref = ref_of(data)
+        self._kept[ref] = data
+        return ref
+
+    async def attachment(self, ref: str) -> bytes | None:
+        stored = self._stored.attachments if self._stored else {}
+        return {**stored, **self._kept}.get(ref)
 
     async def close(self) -> None:
         if self._closed:
@@ -88,6 +101,7 @@ class MemorySessionStore(SessionStore):
 
     def __init__(self) -> None:
         self.logs: dict[str, KeptLog] = {}
+        self._kept: dict[str, dict[str, bytes]] = {}
 
     def create(self, header: SessionHeader) -> MemoryJournal:
         """See the seam. Raises `SessionMismatchError` for an empty id."""
@@ -126,14 +140,24 @@ class MemorySessionStore(SessionStore):
         stored = self.logs.get(session_id)
         if stored is None:
             raise SessionNotFoundError(session_id)
-        return StoredLog(stored.header, _iterate([*stored.events]))
+
+        async def attachment(ref: str) -> bytes | None:
+            return stored.attachments.get(ref)
+
+        return StoredLog(stored.header, _iterate([*stored.events]), attachment)
 
     async def add(self, header: SessionHeader, events: AsyncIterable[SessionEvent]) -> None:
         self.create(header)
-        kept = [event async for event in events]
+        try:
+            kept = [event async for event in events]
+        finally:
+            attachments = self._kept.pop(header.id, {})
         if header.id in self.logs:
             raise PersistenceError(header.id, "a log of this id exists already")
-        self.logs[header.id] = KeptLog(header, kept)
+        self.logs[header.id] = KeptLog(header, kept, attachments=attachments)
+
+    async def keep(self, header: SessionHeader, data: bytes) -> None:
+        self._kept.setdefault(header.id, {})[ref_of(data)] = data
 
     async def salvage(self, session_id: str) -> SalvageReport:
         stored = self.logs.get(session_id)

@@ -6,7 +6,7 @@ write of the same tick; what it has accepted survives `kill -9`.
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -115,6 +115,17 @@ class SessionJournal(ABC):
         """
 
     @abstractmethod
+    def keep(self, data: bytes) -> str:
+        """Take bytes that an event will name; they are written before it, beside the log. Returns their name.
+
+        Never blocks on I/O.
+        """
+
+    @abstractmethod
+    async def attachment(self, ref: str) -> bytes | None:
+        """What `ref` names; None when it is not kept (any more). Raises `SessionStoreError`."""
+
+    @abstractmethod
     async def close(self) -> None:
         """Flush, release the lock and the handle; idempotent. Raises `PersistenceError` after releasing."""
 
@@ -133,11 +144,12 @@ class StoredLog:
     """A log opened for reading only: no lock, no repair; a torn or bad tail is not among its events.
 
     `events` checks what it reads as a load does, and raises what a load raises; who may stop early closes it
-    (`contextlib.aclosing`).
+    (`contextlib.aclosing`). `attachment` is that of a journal.
     """
 
     header: SessionHeader
     events: AsyncGenerator[SessionEvent, None]
+    attachment: Callable[[str], Awaitable[bytes | None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,6 +264,13 @@ class SessionStore(ABC):
 
         The events are those of a well-formed log, seq i at index i. Raises `PersistenceError` (also for an id that is
         stored), `SessionMismatchError` for an empty id, and what `events` raises.
+        """
+
+    @abstractmethod
+    async def keep(self, header: SessionHeader, data: bytes) -> None:
+        """Put bytes beside the log of `header` while its events are being added: they are removed when that fails.
+
+        Raises `PersistenceError`.
         """
 
     @abstractmethod

@@ -46,7 +46,7 @@ async def test_links_and_text_reach_the_model_in_order(tmp_path):
         [],
         [{"type": "text", "text": "  \n"}],
         [{"type": "image", "data": "", "mimeType": "image/png"}],
-        [{"type": "resource", "resource": {"uri": "file:///a", "text": "x"}}],
+        [{"type": "resource", "resource": {"uri": "file:///a"}}],
         [{"type": "text"}],
         [{}],
         "text",

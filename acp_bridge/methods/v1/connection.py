@@ -52,7 +52,7 @@ class Connection:
     `problem`: why no session can be opened (broken configuration), None when all is well.
 
     `advance` moves the virtual clock of a replay by milliseconds; None when the clock is real. `fork`: the unstable
-    `session/fork` is switched on.
+    `session/fork` is switched on. `images`: prompts may hold images.
     """
 
     bridge: Bridge
@@ -61,6 +61,7 @@ class Connection:
     problem: str | None = None
     advance: Callable[[int], None] | None = None
     fork: bool = False
+    images: bool = False
     initialized: bool = False
     methods: tuple[str, ...] = ()
 
@@ -115,7 +116,7 @@ async def initialize(connection: Connection, params: dict[str, Any]) -> dict[str
     if problem := version_problem(params):
         raise RpcError(INVALID_PARAMS, f"Invalid params: {problem}")
     connection.accept(params)
-    return initialize_result(connection.sign_in, params, fork=connection.fork)
+    return initialize_result(connection.sign_in, params, fork=connection.fork, images=connection.images)
 
 
 async def authenticate(connection: Connection, params: AuthenticateParams) -> dict[str, Any]:

@@ -13,7 +13,7 @@ PROTOCOL_VERSION = 1
 AGENT_INFO = {"name": "dsh-acp-agent", "title": "DSH coding agent", "version": VERSION}
 AGENT_CAPABILITIES: dict[str, Any] = {
     "loadSession": True,
-    "promptCapabilities": {"image": False, "audio": False, "embeddedContext": False},
+    "promptCapabilities": {"image": False, "audio": False, "embeddedContext": True},
     "mcpCapabilities": {"http": False, "sse": False},
     "sessionCapabilities": {"list": {}, "resume": {}, "close": {}, "delete": {}},
 }
@@ -93,14 +93,18 @@ def _is_true(params: dict[str, Any], *path: str) -> bool:
     return value is True
 
 
-def initialize_result(sign_in: SignIn, params: dict[str, Any], *, fork: bool) -> dict[str, Any]:
-    """`InitializeResponse` to these `params`. `fork`: the unstable `session/fork` is switched on."""
+def initialize_result(sign_in: SignIn, params: dict[str, Any], *, fork: bool, images: bool) -> dict[str, Any]:
+    """`InitializeResponse` to these `params`.
+
+    `fork`: the unstable `session/fork` is switched on. `images`: some model of the catalogue takes images.
+    """
     sessions = AGENT_CAPABILITIES["sessionCapabilities"]
     return {
         "protocolVersion": PROTOCOL_VERSION,
         "agentInfo": AGENT_INFO,
         "agentCapabilities": {
             **AGENT_CAPABILITIES,
+            "promptCapabilities": {**AGENT_CAPABILITIES["promptCapabilities"], "image": images},
             "sessionCapabilities": {**sessions, "fork": {}} if fork else sessions,
             # of a provider that needs no key nobody can be signed out
             **({} if sign_in.variable is None else {"auth": {"logout": {}}}),

@@ -12,7 +12,7 @@ from acp_bridge.rpc.call import Call
 from acp_bridge.rpc.codes import INTERNAL_ERROR, INVALID_PARAMS
 from acp_bridge.rpc.errors import RpcError
 from acp_bridge.schema import PromptParams, SchemaProblem, SessionParams
-from acp_bridge.translate.v1.prompts import to_blocks
+from acp_bridge.translate.v1.prompts import to_prompt
 from acp_bridge.translate.v1.stops import Failed, Stopped
 from agent_loop.commands.seam import AgentFacts, BackgroundFact, Command, CommandContext
 from agent_loop.errors import HarnessError
@@ -34,7 +34,9 @@ def cancel(connection: Connection, params: SessionParams) -> None:
 
 async def _handle(connection: Connection, live: LiveSession, params: PromptParams, call: Call) -> dict[str, Any]:
     try:
-        blocks = to_blocks(params.prompt)
+        blocks, attachments = to_prompt(
+            params.prompt, images=connection.images, redact=live.agent.session.secrets.redact
+        )
     except SchemaProblem as error:
         raise RpcError(INVALID_PARAMS, f"Invalid params: {error}") from error
     commands = connection.bridge.parts.commands
@@ -48,6 +50,8 @@ async def _handle(connection: Connection, live: LiveSession, params: PromptParam
         raise RpcError(
             INTERNAL_ERROR, f"Internal error: {error.message}", {"reason": error.code.lower(), "details": error.message}
         ) from error
+    for data in attachments:
+        live.agent.session.keep(data)
     call.on_cancel(lambda: live.cancel_prompt(waiting))
     return _answer(await live.settled(waiting), persisted=waiting.persisted)
 

@@ -10,7 +10,7 @@ from typing import assert_never
 from acp_bridge.schema import ClientCapabilities
 from acp_bridge.translate.v1 import cards
 from acp_bridge.translate.v1.cards import FindTool, OpenCard, Update
-from acp_bridge.translate.v1.prompts import from_block
+from acp_bridge.translate.v1.prompts import FindAttachment, from_block
 from agent_loop.session.events import KnownEvent, SessionEvent
 from agent_loop.vocabulary import Block, JsonObject
 
@@ -26,9 +26,9 @@ def pieces(text: str) -> Iterator[str]:
         yield text[start : start + cards.TEXT_LIMIT]
 
 
-def _user_chunks(blocks: list[Block], message_id: str) -> Iterator[Update]:
+def _user_chunks(blocks: list[Block], message_id: str, find: FindAttachment) -> Iterator[Update]:
     for block in blocks:
-        content = from_block(block)
+        content = from_block(block, find)
         if content["type"] == "text" and len(content["text"]) > cards.TEXT_LIMIT:
             yield from (text_update("user_message_chunk", part, message_id) for part in pieces(content["text"]))
         else:
@@ -39,7 +39,7 @@ class UpdateRenderer:
     """Renders one session's events for one client, in order.
 
     `live`: the client's own prompts and command lines are not echoed, `usage_update` follows each call; on load they
-    are shown, and usage is one frame at the end (`usage()`).
+    are shown, and usage is one frame at the end (`usage()`). `attachments`: what the next event names, by `ref`.
     """
 
     def __init__(
@@ -59,6 +59,7 @@ class UpdateRenderer:
         self._cards: dict[str, OpenCard] = {}
         self._asked: dict[str, JsonObject | None] = {}
         self._used: int | None = None
+        self.attachments: dict[str, bytes] = {}
 
     def take_over(self, shown: "UpdateRenderer") -> None:
         """Go on where `shown` (a replay of the same events) has stopped: its open cards are the screen now."""
@@ -79,7 +80,7 @@ class UpdateRenderer:
             case "user/message":
                 if self._live and data["source"]["kind"] == "user":
                     return []
-                return list(_user_chunks(data["content"], f"u{event.seq}"))
+                return list(_user_chunks(data["content"], f"u{event.seq}", self.attachments.get))
             case "tool/call":
                 return self._call(data)
             case "tool/result":

@@ -14,6 +14,7 @@ from pydantic_core import from_json, to_json
 from agent_loop.errors import LlmError
 from agent_loop.llm.interruptible import Interruptible
 from agent_loop.llm.openai_compat.failures import http_failure, plain_answer
+from agent_loop.llm.openai_compat.images import image_urls
 from agent_loop.llm.openai_compat.models import ProviderProfile
 from agent_loop.llm.openai_compat.read_ahead import ReadAhead
 from agent_loop.llm.openai_compat.seam import HttpResponse, HttpTransport
@@ -112,7 +113,8 @@ class OpenAICompatAdapter(LlmAdapter):
         if profile is None:
             raise LlmError(f"{self._provider.name} has no model {request.model!r}", "UNKNOWN_MODEL")
         headers = self._headers(key)
-        body = to_json(request_body(request, profile))
+        urls = await image_urls(request) if profile.images else None
+        body = to_json(request_body(request, profile, urls))
         url = self._provider.base_url.rstrip("/") + "/chat/completions"
 
         async def post() -> HttpResponse:

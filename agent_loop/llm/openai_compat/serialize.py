@@ -5,10 +5,12 @@ field that the contract does not name (some providers refuse what they do not kn
 """
 
 import re
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final
 
 from pydantic_core import to_json
 
+from agent_loop.llm.openai_compat.images import is_picture
 from agent_loop.llm.openai_compat.models import ModelProfile
 from agent_loop.llm.seam import LlmRequest
 from agent_loop.vocabulary import Block, JsonObject, Message
@@ -17,16 +19,29 @@ NO_OUTPUT = "(no output)"
 THINKING_OFF = "off"
 """The level of a model with a thinking switch that does not think; `on`: it thinks, and takes no effort."""
 
+RESOURCE_LIMIT: Final = 100_000
+"""Characters of an embedded resource that the model is given; of more only the beginning, and a note."""
+
 _BACKTICKS = re.compile(r"`+")
 
 
-def request_body(request: LlmRequest, profile: ModelProfile) -> JsonObject:
-    """The body; `request.messages` are normalised for `profile` already."""
+def request_body(request: LlmRequest, profile: ModelProfile, image_urls: Mapping[str, str] | None = None) -> JsonObject:
+    """The body; `request.messages` are normalised for `profile` already. `image_urls` by the images' `ref`."""
     messages: list[JsonObject] = []
     if request.system is not None:
         messages.append({"role": "system", "content": request.system})
+    urls = (image_urls or {}) if profile.images else None
+    seen: list[JsonObject] = []
     for message in request.messages:
-        messages.extend(_wire_messages(message, images=profile.images))
+        # what the tools showed stands behind all results of their group: between those a provider takes nothing
+        if seen and not _holds_results(message):
+            messages.append({"role": "user", "content": seen})
+            seen = []
+        messages.extend(_wire_messages(message, urls))
+        if urls is not None:
+            seen += _shown_by_tools(message, urls)
+    if seen:
+        messages.append({"role": "user", "content": seen})
     body: JsonObject = {
         "model": request.model,
         "messages": messages,
@@ -52,19 +67,39 @@ def _function(tool: JsonObject) -> JsonObject:
     return {key: tool[key] for key in ("name", "description", "parameters", "strict") if key in tool}
 
 
-def _wire_messages(message: Message, *, images: bool) -> list[JsonObject]:
+def _holds_results(message: Message) -> bool:
+    return any(block["type"] == "tool-result" for block in message["content"])
+
+
+def _shown_by_tools(message: Message, urls: Mapping[str, str]) -> list[JsonObject]:
+    """The images of tool results, which a `tool` message cannot hold, each below a line that says whose it is."""
+    parts: list[JsonObject] = []
+    for block in message["content"]:
+        images = [item for item in block["content"] if is_picture(item)] if block["type"] == "tool-result" else []
+        if images:
+            parts.append({"type": "text", "text": f"[images in the result of call {block['toolCallId']}]"})
+            parts += [_part(image, urls) for image in images]
+    return parts
+
+
+def _wire_messages(message: Message, urls: Mapping[str, str] | None) -> list[JsonObject]:
+    """`urls` None: the model takes no images."""
     content = message["content"]
     if message["role"] == "assistant":
         return [_assistant(content)]
     # results first: a provider wants them right behind the message that made the calls
     rows: list[JsonObject] = [
-        {"role": "tool", "tool_call_id": block["toolCallId"], "content": _text(block["content"]) or NO_OUTPUT}
+        {
+            "role": "tool",
+            "tool_call_id": block["toolCallId"],
+            "content": _result_text(block["content"], urls) or NO_OUTPUT,
+        }
         for block in content
         if block["type"] == "tool-result"
     ]
     said = [block for block in content if block["type"] != "tool-result"]
-    if images and any(block["type"] == "image" for block in said):
-        rows.append({"role": message["role"], "content": [_part(block) for block in said]})
+    if urls is not None and any(map(is_picture, said)):
+        rows.append({"role": message["role"], "content": [_part(block, urls) for block in said]})
         return rows
     text = _text(said)
     if text or not rows:
@@ -94,6 +129,12 @@ def _text(blocks: list[Block]) -> str:
     return "".join(map(_block_text, blocks))
 
 
+def _result_text(blocks: list[Block], urls: Mapping[str, str] | None) -> str:
+    if urls is None:
+        return _text(blocks)
+    return "".join("\n[image below]\n" if is_picture(block) else _block_text(block) for block in blocks)
+
+
 def _block_text(block: Block) -> str:
     match block["type"]:
         case "text":
@@ -111,19 +152,27 @@ def _block_text(block: Block) -> str:
             return ""
 
 
-def _part(block: Block) -> JsonObject:
-    if block["type"] != "image":
+def _part(block: Block, urls: Mapping[str, str]) -> JsonObject:
+    if not is_picture(block):
         return {"type": "text", "text": _block_text(block)}
-    url = block["url"] if "url" in block else f"data:{block.get('mimeType', 'image/png')};base64,{block['data']}"
+    if "ref" in block:
+        url = urls.get(block["ref"])
+        if url is None:
+            return {"type": "text", "text": "\n[image left out: it is not kept any more]\n"}
+    else:
+        url = block["url"] if "url" in block else f"data:{block.get('mimeType', 'image/png')};base64,{block['data']}"
     return {"type": "image_url", "image_url": {"url": url}}
 
 
 def _fenced(uri: str, text: str) -> str:
     """A fence longer than every run of backticks in the text, so that the text cannot close it."""
+    left = max(0, len(text) - RESOURCE_LIMIT)
+    note = f"[{left} more characters of this resource were left out]\n" if left else ""
+    text = text[:RESOURCE_LIMIT]
     longest = max(map(len, _BACKTICKS.findall(text)), default=0)
     fence = "`" * max(3, longest + 1)
     end = "" if text.endswith("\n") else "\n"
-    return f"\n[resource uri={_quoted(uri)}]\n{fence}\n{text}{end}{fence}\n"
+    return f"\n[resource uri={_quoted(uri)}]\n{fence}\n{text}{end}{fence}\n{note}"
 
 
 def _quoted(value: Any) -> str:

@@ -4,7 +4,7 @@ import pytest
 
 from acp_bridge.schema import ClientCapabilities, SchemaProblem
 from acp_bridge.translate.v1.cards import TEXT_LIMIT
-from acp_bridge.translate.v1.prompts import from_block, to_blocks
+from acp_bridge.translate.v1.prompts import from_block, to_prompt
 from acp_bridge.translate.v1.stops import Failed, Stopped, stop_of
 from acp_bridge.translate.v1.updates import UpdateRenderer
 from agent_loop.session.events import make_event
@@ -65,19 +65,22 @@ def test_unknown_events_are_not_shown():
 
 
 def test_an_unknown_block_reads_as_its_kind():
-    assert from_block({"type": "image", "url": "x"}) == {"type": "text", "text": "[image]"}
+    assert from_block({"type": "image", "url": "x"}, {}.get) == {"type": "text", "text": "[image]"}
 
 
 def test_blocks_come_back_as_they_were_sent():
     link = {"type": "resource_link", "uri": "file:///a", "name": "a", "size": 3}
     text = {"type": "text", "text": "hi"}
-    assert [from_block(block) for block in to_blocks([text, link])] == [text, link]
+    assert [from_block(block, {}.get) for block in to_prompt([text, link], images=False, redact=str).blocks] == [
+        text,
+        link,
+    ]
 
 
 def test_a_link_alone_is_a_prompt():
-    assert to_blocks([{"type": "resource_link", "uri": "file:///a", "name": "a"}])
+    assert to_prompt([{"type": "resource_link", "uri": "file:///a", "name": "a"}], images=False, redact=str)
     with pytest.raises(SchemaProblem, match="blank"):
-        to_blocks([{"type": "text", "text": ""}])
+        to_prompt([{"type": "text", "text": ""}], images=False, redact=str)
 
 
 @pytest.mark.parametrize(
