@@ -36,7 +36,7 @@ class AgentOptions:
     """How an agent talks to its model.
 
     `reasoning` and `merge_users` are what the model's provider demands of a history; `effort` is a thinking level of
-    the model (None: its own); `window` is the size of its context in tokens (None: not known); `images`: it takes images;
+    the model (None: its own); `window` is the size of its context in tokens (None: unknown), `images`: it takes some;
     `max_steps` ends a turn; `spill_root` is where truncated tool output is kept (masked in fingerprints).
     """
 
