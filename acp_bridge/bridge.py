@@ -4,18 +4,19 @@ May not know: method names' parameters, JSON-RPC ids. Invariant: what is live he
 session that is being opened or ended is so once, and whoever names it meanwhile waits for it.
 """
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import anyio
 
-from acp_bridge.live_session import LiveSession, Wire
+from acp_bridge.live_session import LiveSession
 from acp_bridge.permission.modes import MODE_IDS
 from acp_bridge.permission.policy import EditorPolicy
 from acp_bridge.schema import ClientCapabilities
 from acp_bridge.terminal_output import CallLater
+from acp_bridge.wire import Wire
 from agent_loop.abort import AbortSignal
 from agent_loop.agent import Agent, AgentOptions
 from agent_loop.commands.registry import CommandRegistry
@@ -25,8 +26,8 @@ from agent_loop.runtime import Runtime
 from agent_loop.session.log import Session
 from agent_loop.session.store import PersistenceError
 from agent_loop.tools.registry import ToolRegistry
-from agent_loop.tools.seam import ToolCall
-from bash_exec.seam import BashExecutor
+from agent_loop.tools.seam import ToolCall, ToolContext
+from bash_exec.seam import BashExecutor, CommandRunner
 from bash_exec.secrets import SecretRegistry
 
 MakeOptions = Callable[[str], AgentOptions]
@@ -37,7 +38,11 @@ Window = Callable[[str], int | None]
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """The concrete parts that `main` made, behind their seams."""
+    """The concrete parts that `main` made, behind their seams.
+
+    `terminal_environment`: foreground commands run in terminals of the client's own, if it has any, with this beside
+    what those have anyway; None = they run here.
+    """
 
     registry: AgentRegistry
     tools: ToolRegistry
@@ -49,6 +54,7 @@ class Parts:
     options: MakeOptions
     window: Window
     secrets: SecretRegistry
+    terminal_environment: Mapping[str, str] | None = None
 
 
 class Bridge:
@@ -133,6 +139,10 @@ class Bridge:
         live = self._live.get(session_id)
         return live is not None and live.prompt_owns_turn
 
+    def command_runner(self, context: ToolContext) -> CommandRunner:
+        """Who runs the foreground command of a call."""
+        return self._live[context.session_id].client_terminal(context.call_id) or self.parts.executor
+
     async def shutdown(self) -> None:
         """Settle every prompt as cancelled after its turn has quiesced; end every agent."""
         for live in self._live.values():
@@ -175,6 +185,7 @@ class Bridge:
             find_tool=lambda name: self.parts.tools.get(name, agent.id),
             window=lambda: self.parts.window(agent.options.model),
             call_later=self._call_later,
+            terminal_environment=self.parts.terminal_environment if self.capabilities.terminals else None,
         )
         self._live[agent.id] = live
         # a log may name a mode of another version; such a session starts in the default one

@@ -5,14 +5,14 @@ its message was queued; what is shown comes from events, except live terminal by
 cannot be written.
 """
 
-from abc import abstractmethod
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import anyio
 
+from acp_bridge.client_terminal import ClientTerminal
 from acp_bridge.rpc.errors import ConnectionClosed, RpcError
 from acp_bridge.schema import ClientCapabilities
 from acp_bridge.terminal_output import CallLater, TerminalOutput
@@ -21,6 +21,7 @@ from acp_bridge.translate.v1.chunk_frames import ChunkFrames
 from acp_bridge.translate.v1.replay import Replay
 from acp_bridge.translate.v1.stops import Failed, Stopped, stop_of
 from acp_bridge.translate.v1.updates import UpdateRenderer, text_update
+from acp_bridge.wire import Wire
 from agent_loop.abort import AbortSignal
 from agent_loop.agent import Agent
 from agent_loop.errors import HarnessError
@@ -40,33 +41,6 @@ _BLIND = {
 AT_ONCE = "cancel_request"
 
 
-class Wire(Protocol):
-    """What a session needs of the peer."""
-
-    @property
-    @abstractmethod
-    def congested(self) -> bool:
-        """Producers should wait."""
-
-    @abstractmethod
-    def notify(self, method: str, params: dict[str, Any], /) -> None:
-        """Queue a notification."""
-
-    @abstractmethod
-    def notify_encoded(self, frame: bytes, /) -> None:
-        """Queue a ready line."""
-
-    @abstractmethod
-    async def drained(self) -> None:
-        """Return when not congested."""
-
-    @abstractmethod
-    async def request(
-        self, method: str, params: dict[str, Any], *, signal: AbortSignal | None = None
-    ) -> dict[str, Any]:
-        """Ask the client. Raises `RpcError`, `ConnectionClosed`."""
-
-
 @dataclass(slots=True)
 class PromptInFlight:
     """A prompt that waits. `turn` is the turn that claimed its message; `withdrawn`: it never will be."""
@@ -80,7 +54,11 @@ class PromptInFlight:
 
 
 class LiveSession:
-    """Made for a new or loaded agent; `close` ends what it registered."""
+    """Made for a new or loaded agent; `close` ends what it registered.
+
+    `terminal_environment`: foreground commands run in terminals of the client's own, with this beside what those have
+    anyway; None = they run elsewhere.
+    """
 
     def __init__(
         self,
@@ -92,9 +70,11 @@ class LiveSession:
         find_tool: FindTool,
         window: Callable[[], int | None],
         call_later: CallLater,
+        terminal_environment: Mapping[str, str] | None = None,
     ) -> None:
         self.agent = agent
         self.capabilities = capabilities
+        self._terminal_environment = terminal_environment
         self.unused_servers: tuple[str, ...] = ()
         self._wire = wire
         self._find_tool = find_tool
@@ -137,6 +117,19 @@ class LiveSession:
         """A prompt of the client waits for the turn that runs."""
         turn = self.agent.active_turn
         return turn is not None and any(prompt.turn == turn for prompt in self._prompts.values())
+
+    def client_terminal(self, call_id: str) -> ClientTerminal | None:
+        """What runs the foreground command of a call, when that is a terminal of the client."""
+        if self._terminal_environment is None:
+            return None
+        return ClientTerminal(
+            self._wire,
+            session_id=self.id,
+            environment=self._terminal_environment,
+            show=lambda terminal_id: self._show_terminal(call_id, terminal_id),
+            call_later=self._call_later,
+            secrets=self.agent.session.secrets,
+        )
 
     def notify(self, update: Update) -> None:
         """Queue one `session/update`."""
@@ -191,7 +184,7 @@ class LiveSession:
             call.name,
             call.raw,
             cwd=self.agent.cwd,
-            terminals=self.capabilities.terminal_output,
+            terminals=self.capabilities.terminal_output and self._terminal_environment is None,
             status="pending",
             preview=self._previews.get(call.id),
         )
@@ -237,7 +230,14 @@ class LiveSession:
             self._settle(prompt, Stopped("cancelled"))
 
     def _make_renderer(self, *, live: bool) -> UpdateRenderer:
-        return UpdateRenderer(self._find_tool, self.capabilities, cwd=self.agent.cwd, window=self._window, live=live)
+        return UpdateRenderer(
+            self._find_tool,
+            self.capabilities,
+            cwd=self.agent.cwd,
+            window=self._window,
+            live=live,
+            client_terminals=self._terminal_environment is not None,
+        )
 
     async def _attachments(self, event: SessionEvent) -> dict[str, bytes]:
         found = {ref: await self.agent.session.attachment(ref) for ref in refs_in(event)}
@@ -284,6 +284,11 @@ class LiveSession:
         if not self._holds:
             for update in self._renderer.live_output(call_id, text):
                 self.notify(update)
+
+    def _show_terminal(self, call_id: str, terminal_id: str) -> None:
+        # while a replay is shown its card is not this one's: the result will show the stored output
+        if not self._holds:
+            self.notify(self._renderer.client_terminal(call_id, terminal_id))
 
     async def _on_flow(self, _agent: Agent, signal: AbortSignal) -> None:
         async with anyio.create_task_group() as group:

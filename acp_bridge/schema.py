@@ -194,6 +194,34 @@ class PermissionAnswer(Incoming):
     outcome: PermissionOutcome
 
 
+class TerminalCreated(Incoming):
+    """The answer to `terminal/create`."""
+
+    terminal_id: Annotated[str, Field(min_length=1)]
+
+
+class TerminalExit(Incoming):
+    """The answer to `terminal/wait_for_exit`: one of both, or none when the client does not know."""
+
+    exit_code: NonNegativeInt | None = None
+    signal: str | None = None
+
+
+class TerminalText(Incoming):
+    """The answer to `terminal/output`; `exit_status` stays raw, a malformed one reads as absent."""
+
+    output: str
+    truncated: bool = False
+    exit_status: Any = None
+
+
+class FormResult(Incoming):
+    """The answer to `elicitation/create`; `content` stays raw, whoever asked checks it."""
+
+    action: str
+    content: Any = None
+
+
 class SchemaProblem(Exception):
     """Params do not fit; the text names each field and what is wanted there."""
 

@@ -64,10 +64,14 @@ def scrub_environment(
     """
     hidden = set(secret_names(parent, key_sources=key_sources, allow=allow, keys=keys))
     kept = {name: value for name, value in parent.items() if name not in hidden}
-    kept.update(ADDITIONS)
-    if "GIT_SSH" not in kept:
-        kept.setdefault("GIT_SSH_COMMAND", _SSH_BATCH)
-    return kept
+    return kept | additions(kept)
+
+
+def additions(environment: Mapping[str, str]) -> dict[str, str]:
+    """What keeps programs from prompting and from painting, for a command that otherwise runs with `environment`."""
+    if environment.keys() & {"GIT_SSH", "GIT_SSH_COMMAND"}:
+        return dict(ADDITIONS)
+    return {**ADDITIONS, "GIT_SSH_COMMAND": _SSH_BATCH}
 
 
 def wipe_environment(names: Iterable[str], *, stat_path: str = "/proc/self/stat") -> dict[str, str]:

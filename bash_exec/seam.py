@@ -124,6 +124,17 @@ class Abort(Protocol):
 OutputListener = Callable[[bytes], None]
 
 
+class CommandRunner(Protocol):
+    """Something that runs one command in the foreground: an executor, or a terminal of somebody else."""
+
+    @abstractmethod
+    async def run(
+        self, spec: CommandSpec, *, abort: Abort | None = None, on_output: OutputListener | None = None
+    ) -> CommandResult:
+        """As `BashExecutor.run`."""
+        ...
+
+
 class BashExecutor(ABC):
     """Runs shell commands. One per agent process; `dispose` ends everything it started."""
 

@@ -27,7 +27,7 @@ from acp_bridge.rpc.messages import (
     notification_frame,
     parse,
 )
-from acp_bridge.rpc.outgoing import Abort, OutgoingRequests
+from acp_bridge.rpc.outgoing import Abort, OnLate, OutgoingRequests
 from acp_bridge.rpc.reader import read_chunks
 from acp_bridge.rpc.stdio import Stdio
 from acp_bridge.rpc.writer import OrderedWriter
@@ -102,14 +102,21 @@ class Peer:
         """Queue a ready frame, newline included."""
         self._writer.queue(frame)
 
-    async def request(self, method: str, params: dict[str, Any], *, signal: Abort | None = None) -> dict[str, Any]:
+    def post(self, method: str, params: dict[str, Any]) -> None:
+        """Ask the client without waiting: its answer, whatever it is, changes nothing. Dropped when it is gone."""
+        self._outgoing.post(method, params)
+
+    async def request(
+        self, method: str, params: dict[str, Any], *, signal: Abort | None = None, on_late: OnLate | None = None
+    ) -> dict[str, Any]:
         """Ask the client and wait for its result; a null result is `{}`.
 
         When `signal` aborts, or the awaiting task is cancelled, the client is told by `$/cancel_request` and this ends
-        at once. Raises `RpcError` (the client's error; −32800 after an abort; −32603 for a result that is no object),
-        `ConnectionClosed`, `ValueError` for params that JSON cannot say.
+        at once; a result that comes all the same goes to `on_late`. Raises `RpcError` (the client's error; −32800 after
+        an abort; −32603 for a result that is no object), `ConnectionClosed`, `ValueError` for params that JSON cannot
+        say.
         """
-        return await self._outgoing.request(method, params=params, signal=signal)
+        return await self._outgoing.request(method, params=params, signal=signal, on_late=on_late)
 
     @property
     def congested(self) -> bool:

@@ -41,10 +41,13 @@ from agent_loop.tools.seam import (
 from agent_loop.tools.terminal_text import TerminalCapture
 from agent_loop.vocabulary import Block, JsonObject, text_block
 from bash_exec.errors import AlreadyAborted, ExecutorError, InvalidCommand
-from bash_exec.seam import BackgroundTask, BashExecutor, CommandRequest
+from bash_exec.seam import BackgroundTask, BashExecutor, CommandRequest, CommandRunner
 
 Notify = Callable[[str, str], None]
 """`notify(session_id, text)`: put one notice before the model of that session."""
+
+ChooseRunner = Callable[[ToolContext], CommandRunner]
+"""Who runs the foreground command of a call, when that is not always the executor."""
 
 _BASH: Final = SchemaSpec(
     {
@@ -82,9 +85,10 @@ class BashTool(Tool):
     parameters = to_json_schema(_BASH)
     effect: Effect = "execute"
 
-    def __init__(self, executor: BashExecutor, *, notify: Notify) -> None:
+    def __init__(self, executor: BashExecutor, *, notify: Notify, runner: ChooseRunner | None = None) -> None:
         self._executor = executor
         self._notify = notify
+        self._runner: ChooseRunner = runner or (lambda _context: executor)
 
     def register_completion(self) -> Remover:
         """From now on a background command that ends by itself tells its session so, once."""
@@ -128,7 +132,8 @@ class BashTool(Tool):
             shown.feed(data)
             context.on_output(data)
 
-        result = await self._executor.run(self._executor.resolve(request), abort=context.signal, on_output=output)
+        spec = self._executor.resolve(request)
+        result = await self._runner(context).run(spec, abort=context.signal, on_output=output)
         stored = shown.finish()
         return ToolOutcome(
             [text_block(model_text(result, command=request.command))],

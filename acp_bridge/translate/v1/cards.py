@@ -6,7 +6,7 @@ load — and total: a tool whose presentation raises gets the generic card (the 
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, assert_never
+from typing import Any, Final, TypeGuard, assert_never
 
 from agent_loop.tools.arguments import parse_arguments
 from agent_loop.tools.bash_text import fenced_console
@@ -43,12 +43,16 @@ def raw_object(raw: str) -> JsonObject:
 
 @dataclass(slots=True)
 class OpenCard:
-    """A card on the screen. `sent` counts the characters of terminal output shown so far."""
+    """A card on the screen. `sent` counts the characters of terminal output shown so far.
+
+    `terminal` is the display terminal that we feed; `embedded`: the card shows a terminal of the client's own.
+    """
 
     name: str
     arguments: JsonObject
     terminal: str | None = None
     sent: int = 0
+    embedded: bool = False
 
 
 def _content(blocks: list[Block]) -> list[dict[str, Any]]:
@@ -161,6 +165,19 @@ def previewed(find: FindTool, call_id: str, card: OpenCard, *, cwd: str | None, 
     return {"sessionUpdate": "tool_call_update", "toolCallId": call_id, **shown}
 
 
+def embedded(find: FindTool, call_id: str, card: OpenCard, *, terminal: str, cwd: str | None) -> Update:
+    """The `tool_call_update` that shows a terminal of the client's own below what the card shows already."""
+    card.embedded = True
+    shown = card_fields(call_card(find, card.name, card.arguments, cwd), terminal=None, cwd=cwd)
+    content = [*shown.get("content", ()), {"type": "terminal", "terminalId": terminal}]
+    return {
+        "sessionUpdate": "tool_call_update",
+        "toolCallId": call_id,
+        "content": content,
+        "_meta": {"tool_name": card.name},
+    }
+
+
 def result_card(find: FindTool, card: OpenCard, content: list[Block], meta: JsonObject | None) -> ResultCard | None:
     """The tool's own end of the card; None = the result's blocks as they are."""
     tool = find(card.name)
@@ -188,7 +205,9 @@ def closed(
     extra: JsonObject = {"tool_name": card.name}
     if isinstance(result, DiffCard) and result.locations:
         update["locations"] = result.locations
-    if card.terminal is None:
+    if card.embedded and _has_ended(result):
+        pass  # the client's terminal shows it all, and content would take its place
+    elif card.terminal is None:
         update["content"] = _plain_content(content, result)
     else:
         shown, exit_code, signal = _terminal_end(content, result, update)
@@ -224,10 +243,14 @@ def _plain_content(content: list[Block], result: ResultCard | None) -> list[dict
             assert_never(result)
 
 
+def _has_ended(result: ResultCard | None) -> TypeGuard[TerminalResult]:
+    return isinstance(result, TerminalResult) and (result.exit_code is not None or result.signal is not None)
+
+
 def _terminal_end(
     content: list[Block], result: ResultCard | None, update: Update
 ) -> tuple[str, int | None, str | None]:
-    if isinstance(result, TerminalResult) and (result.exit_code is not None or result.signal is not None):
+    if _has_ended(result):
         return result.output, result.exit_code, result.signal
     # it never ran (rejected, repaired, spawn failure): the card says why
     update["content"] = _content(content)

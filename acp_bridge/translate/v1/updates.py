@@ -40,6 +40,8 @@ class UpdateRenderer:
 
     `live`: the client's own prompts and command lines are not echoed, `usage_update` follows each call; on load they
     are shown, and usage is one frame at the end (`usage()`). `attachments`: what the next event names, by `ref`.
+    `client_terminals`: foreground commands run in terminals of the client's own, which their cards embed; a load shows
+    their stored output, since those terminals are gone.
     """
 
     def __init__(
@@ -50,12 +52,14 @@ class UpdateRenderer:
         cwd: str | None,
         window: Callable[[], int | None],
         live: bool,
+        client_terminals: bool = False,
     ) -> None:
         self._find = find_tool
         self._capabilities = capabilities
         self._cwd = cwd
         self._window = window
         self._live = live
+        self._terminals = capabilities.terminal_output and not (live and client_terminals)
         self._cards: dict[str, OpenCard] = {}
         self._asked: dict[str, JsonObject | None] = {}
         self._used: int | None = None
@@ -134,6 +138,10 @@ class UpdateRenderer:
         output = {"terminal_id": card.terminal, "data": text}
         return [{"sessionUpdate": "tool_call_update", "toolCallId": call_id, "_meta": {"terminal_output": output}}]
 
+    def client_terminal(self, call_id: str, terminal_id: str) -> Update:
+        """A terminal of the client's own in the card of a running call (transient: its output is in the result)."""
+        return cards.embedded(self._find, call_id, self._cards[call_id], terminal=terminal_id, cwd=self._cwd)
+
     def usage(self) -> list[Update]:
         """The last call's context size, when the model's window is known."""
         window = self._window()
@@ -190,7 +198,7 @@ class UpdateRenderer:
             data["name"],
             data["arguments"],
             cwd=self._cwd,
-            terminals=self._capabilities.terminal_output,
+            terminals=self._terminals,
             status=status,
             preview=self._asked.pop(call_id, None),
         )
