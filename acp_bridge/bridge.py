@@ -139,9 +139,13 @@ class Bridge:
         live = self._live.get(session_id)
         return live is not None and live.prompt_owns_turn
 
+    def session(self, session_id: str) -> LiveSession:
+        """The live session whose turn runs a tool: it is here until its agent has ended."""
+        return self._live[session_id]
+
     def command_runner(self, context: ToolContext) -> CommandRunner:
         """Who runs the foreground command of a call."""
-        return self._live[context.session_id].client_terminal(context.call_id) or self.parts.executor
+        return self.session(context.session_id).client_terminal(context.call_id) or self.parts.executor
 
     async def shutdown(self) -> None:
         """Settle every prompt as cancelled after its turn has quiesced; end every agent."""

@@ -11,7 +11,17 @@ from pathlib import Path
 from typing import Annotated, Final, Literal, TypeVar
 
 import platformdirs
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PositiveInt, SecretStr, StrictBool, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    PositiveInt,
+    SecretStr,
+    StrictBool,
+    ValidationError,
+    model_validator,
+)
 
 from acp_bridge.config_file import APP, BASE_URL, DEEPSEEK, Flags, RawConfig, split_model, wanted_model
 
@@ -136,6 +146,11 @@ class Config(_Table):
         default=None, description="thinking level of new sessions, one that the model offers; absent: the model's own"
     )
     executor: Literal["local", "sandbox"] = Field(default="local", description="where commands run")
+    terminal: Literal["local", "client"] = Field(
+        default="local",
+        description='"client": foreground commands run in terminals of the editor, where it offers them; background '
+        "commands stay with `executor`",
+    )
     providers: dict[str, ProviderSettings] = Field(default={}, description="the endpoints of models, by name")
     permission: PermissionSettings = PermissionSettings()
     sessions: SessionsSettings = SessionsSettings()
@@ -143,6 +158,12 @@ class Config(_Table):
     sandbox: SandboxSettings = SandboxSettings()
     compaction: CompactionSettings = CompactionSettings()
     unstable: UnstableSettings = UnstableSettings()
+
+    @model_validator(mode="after")
+    def _keeps_the_sandbox(self) -> "Config":
+        if self.executor == "sandbox" and self.terminal == "client":
+            raise ValueError('terminal = "client" would run commands outside of executor = "sandbox": choose one')
+        return self
 
 
 class Snapshot(BaseModel):

@@ -16,6 +16,7 @@ from acp_bridge.composition.keys import make_credentials
 from acp_bridge.composition.models import provider_of
 from acp_bridge.composition.start import Start
 from acp_bridge.composition.toolset import make_tools
+from acp_bridge.elicitation import EditorForms
 from acp_bridge.endings import stop_on_parent_death, stop_on_signal
 from acp_bridge.methods.v1.connection import Connection
 from acp_bridge.methods.v1.sessions import adopt
@@ -42,7 +43,7 @@ from agent_loop.step import AgentOptions
 from agent_loop.titles import install_titles
 from agent_loop.tools.registry import ToolRegistry
 from agent_loop.tools.seam import ToolCall
-from bash_exec.environment import scrub_environment
+from bash_exec.environment import additions, scrub_environment
 
 REPLAY_FAILED = 3
 """Exit code at EOF when a replay met a call that was not recorded (snapshots.md §5)."""
@@ -141,10 +142,6 @@ async def serve(start: Start) -> int | None:  # noqa: C901 - the closures are th
             tasks,
             roots=lambda session_id: [agent.cwd for agent in registry.list() if agent.id == session_id],
         )
-        bash, *others = make_tools(executor, notify_session)
-        bash.register_completion()
-        for tool in (bash, *others):
-            tools.register(tool)
         parts = Parts(
             registry=registry,
             tools=tools,
@@ -156,8 +153,18 @@ async def serve(start: Start) -> int | None:  # noqa: C901 - the closures are th
             options=options,
             window=lambda model_id: row.context_window if (row := provider.model(model_id)) else None,
             secrets=start.secrets,
+            terminal_environment=additions(start.environment) if settings.config.terminal == "client" else None,
         )
         bridge = Bridge(parts, peer, asyncio.get_running_loop().call_later)
+        bash, *others = make_tools(
+            executor,
+            notify_session,
+            ask=EditorForms(peer, bridge.session, secrets=start.secrets),
+            runner=bridge.command_runner,
+        )
+        bash.register_completion()
+        for tool in (bash, *others):
+            tools.register(tool)
         connection = Connection(bridge, credentials, start.sign_in, start.problem, fork=start.fork, images=start.images)
         if isinstance(runtime, VirtualRuntime):
             connection.advance = runtime.advance

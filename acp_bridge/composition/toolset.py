@@ -8,18 +8,35 @@ from collections.abc import Callable
 from functools import cache
 from typing import cast
 
-from agent_loop.tools.bash import BashKillTool, BashOutputTool, BashTool
-from agent_loop.tools.seam import Tool
+from agent_loop.tools.ask_user import AskUserTool
+from agent_loop.tools.bash import BashKillTool, BashOutputTool, BashTool, ChooseRunner
+from agent_loop.tools.plan import TodoWriteTool
+from agent_loop.tools.seam import AskUser, Tool
 from bash_exec.seam import BashExecutor
 
 
 @cache
 def shown_tools() -> dict[str, Tool]:
     """The tools as far as their cards go: without an executor, none of these can run anything."""
-    executor = cast("BashExecutor", None)
-    return {tool.name: tool for tool in make_tools(executor, lambda _session, _text: None)}
+    executor, ask = cast("BashExecutor", None), cast("AskUser", None)
+    return {tool.name: tool for tool in make_tools(executor, lambda _session, _text: None, ask=ask)}
 
 
-def make_tools(executor: BashExecutor, notify: Callable[[str, str], None]) -> tuple[BashTool, *tuple[Tool, ...]]:
-    """Every tool that a session has; `notify(session_id, text)` tells the model of one something."""
-    return BashTool(executor, notify=notify), BashOutputTool(executor), BashKillTool(executor)
+def make_tools(
+    executor: BashExecutor,
+    notify: Callable[[str, str], None],
+    *,
+    ask: AskUser,
+    runner: ChooseRunner | None = None,
+) -> tuple[BashTool, *tuple[Tool, ...]]:
+    """Every tool that a session has; `notify(session_id, text)` tells the model of one something.
+
+    `runner` chooses who runs a foreground command; None = always `executor`.
+    """
+    return (
+        BashTool(executor, notify=notify, runner=runner),
+        BashOutputTool(executor),
+        BashKillTool(executor),
+        TodoWriteTool(),
+        AskUserTool(ask),
+    )

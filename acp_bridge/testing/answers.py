@@ -2,7 +2,7 @@
 
 May not know: processes, threads. Invariant: answers go first in, first out; when they are used up a permission is
 `cancelled` and everything else is an unknown method — a client that offers nothing. An answer that names a session
-waits for a request of that session; all others go to whoever asks next.
+waits for a request of that session, one that names a method for that method; all others go to whoever asks next.
 """
 
 from collections import deque
@@ -11,11 +11,17 @@ from collections.abc import Mapping, Sequence
 from acp_bridge.testing.json_values import JsonObject, as_object
 
 _FAMILIES = {"session/request_permission": "permission", "elicitation/create": "elicitation"}
+ADDRESS = frozenset({"session", "method"})
+"""Keys of an answer that say for whom it is."""
 _CANCELLED: JsonObject = {"result": {"outcome": {"outcome": "cancelled"}}}
 
 
 class Answers:
-    """The queues by family: `permission`, `elicitation`, `fs`, `terminal`."""
+    """The queues by family: `permission`, `elicitation`, `fs`, `terminal`.
+
+    An answer holds one of `result`, `error`, `never`, `late` (a permission `kind` or `unknown` instead of `result`).
+    What is late is a result, of a permission the kind of an option.
+    """
 
     def __init__(self, queues: Mapping[str, Sequence[JsonObject]]) -> None:
         self._queues = {family: deque(rows) for family, rows in queues.items()}
@@ -40,9 +46,10 @@ class Answers:
             body: JsonObject = {"error": error if isinstance(error, dict) else {"code": -32603, "message": "refused"}}
         elif family == "permission":
             body = _choice(request, row)
+        elif row:
+            body = {"result": row.get("result", row.get("late"))}
         else:
-            unknown: JsonObject = {"error": {"code": -32601, "message": f"no answer for {request['method']}"}}
-            body = {"result": row["result"]} if "result" in row else unknown
+            body = {"error": {"code": -32601, "message": f"no answer for {request['method']}"}}
         response = {"id": request["id"], **body}
         if "late" in row:
             self._late.append(response)
@@ -54,9 +61,9 @@ class Answers:
         params = as_object(request.get("params")) or {}
         alias = self._aliases.get(params.get("sessionId", ""))
         for index, row in enumerate(queue):
-            if row.get("session", alias) == alias:
+            if row.get("session", alias) == alias and row.get("method", request["method"]) == request["method"]:
                 del queue[index]
-                return {key: value for key, value in row.items() if key != "session"}
+                return {key: value for key, value in row.items() if key not in ADDRESS}
         return {}
 
     def late(self) -> list[JsonObject]:

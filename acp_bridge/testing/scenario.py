@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from acp_bridge.testing.answers import ADDRESS
 from acp_bridge.testing.json_values import JsonObject, as_list, as_object
 
 
@@ -108,7 +109,7 @@ class Step:
 class Script:
     """The client's side of a run. `answers` maps `permission`, `elicitation`, `fs`, `terminal` to their queue.
 
-    An answer with a `session` (an alias) is kept for the requests of that session.
+    An answer with a `session` (an alias) is kept for the requests of that session, one with a `method` for that method.
     """
 
     steps: tuple[Step, ...]
@@ -179,9 +180,9 @@ OPERATIONS: Mapping[str, tuple[set[str], set[str]]] = {
 }
 _ANSWER_KEYS = {
     "permission": {"kind", "late", "never", "error", "unknown"},
-    "elicitation": {"result", "error", "never"},
-    "fs": {"result", "error", "never"},
-    "terminal": {"result", "error", "never"},
+    "elicitation": {"result", "late", "never", "error"},
+    "fs": {"result", "late", "never", "error"},
+    "terminal": {"result", "late", "never", "error"},
 }
 
 
@@ -232,6 +233,6 @@ def _answers(path: Path, key: str, name: str, rows: Any) -> tuple[JsonObject, ..
     known = _ANSWER_KEYS[name]
     for number, row in enumerate(rows, start=1):
         table = as_object(row) or {}
-        if len(table.keys() - {"session"}) != 1 or not table.keys() <= known | {"session"}:
+        if len(table.keys() - ADDRESS) != 1 or not table.keys() <= known | ADDRESS:
             raise ScenarioError(path, f"{key} {number}: {row!r} is not one of {', '.join(sorted(known))}")
     return tuple(rows)
