@@ -21,6 +21,24 @@ def refuse_platform(platform: str) -> None:
 _TOLD = ("DSH_CONFIG", "DSH_MODEL", "DEEPSEEK_BASE_URL", "XDG_CONFIG_HOME")
 
 
+def sign_in_place(argv: list[str]) -> int | None:
+    """Where in `argv` the command `login` or `logout` stands; None when there is none.
+
+    A client that runs `login` in a terminal puts it behind the flags with which it starts the agent.
+    """
+    return next(
+        (
+            place
+            for place, word in enumerate(argv)
+            # behind a flag of two words it is that flag's value
+            if place
+            and word in ("login", "logout")
+            and not (argv[place - 1].startswith("--") and "=" not in argv[place - 1])
+        ),
+        None,
+    )
+
+
 def own_command(argv: list[str]) -> tuple[str, ...]:
     """What starts this agent again, flags included; the program is absolute. `argv` as in `sys.argv`."""
     program = os.path.abspath(argv[0])
@@ -42,6 +60,7 @@ def parse_flags(argv: list[str]) -> Flags:
         prog="dsh-acp-agent",
         description="A coding agent for editors: Agent Client Protocol on stdin/stdout.",
         epilog="dsh-acp-agent sessions --help: look at the stored sessions, export, import, repair and delete them. "
+        "dsh-acp-agent login --help, logout --help: give it a provider's key, or take it away. "
         "dsh-acp-agent bench --help: measure how fast it is, or another agent.",
     )
     parser.add_argument("--version", action="version", version=f"dsh-acp-agent {VERSION}")

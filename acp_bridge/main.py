@@ -8,7 +8,7 @@ import os
 import sys
 from typing import NoReturn
 
-from acp_bridge.command_line import own_command, parse_flags, refuse_platform, told_environment
+from acp_bridge.command_line import own_command, parse_flags, refuse_platform, sign_in_place, told_environment
 from acp_bridge.config_file import (
     Flags,
     RawConfig,
@@ -39,6 +39,8 @@ def main() -> NoReturn:
         sys.exit(manage_sessions(sys.argv[2:]))
     if sys.argv[1:2] == ["bench"]:
         sys.exit(measure(sys.argv[2:]))
+    if (place := sign_in_place(sys.argv)) is not None:
+        sys.exit(manage_keys(sys.argv[1:place], sys.argv[place:]))
     flags = parse_flags(sys.argv[1:]) if sys.argv[1:] else Flags()
     if sys.stdin is not None and sys.stdin.isatty():
         print(  # noqa: T201 - stdout is not claimed yet, and stderr is where a person looks
@@ -86,6 +88,16 @@ def manage_sessions(argv: list[str]) -> int:
             find_tool=lambda name: shown_tools().get(name),
             runtime=runtime,
         )
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+def manage_keys(before: list[str], argv: list[str]) -> int:
+    """`dsh-acp-agent … login` and `… logout`, behind the agent's own flags. Returns the exit code."""
+    try:
+        from acp_bridge.composition.signing_in import sign_in_or_out
+
+        return sign_in_or_out(argv[0], parse_flags(before), argv[1:], os.environ)
     except KeyboardInterrupt:
         return INTERRUPTED
 

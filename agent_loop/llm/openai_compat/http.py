@@ -69,8 +69,14 @@ class HttpxTransport(HttpTransport):
             ) from error
 
     async def post(self, url: str, *, headers: Mapping[str, str], body: bytes) -> HttpResponse:
+        return await self._send("POST", url, headers, body)
+
+    async def get(self, url: str, *, headers: Mapping[str, str]) -> HttpResponse:
+        return await self._send("GET", url, headers, None)
+
+    async def _send(self, method: str, url: str, headers: Mapping[str, str], body: bytes | None) -> HttpResponse:
         try:
-            request = self._client.build_request("POST", url, headers=dict(headers), content=body)
+            request = self._client.build_request(method, url, headers=dict(headers), content=body)
             response = await self._client.send(request, stream=True)
         except (httpx2.RequestError, httpx2.InvalidURL) as error:
             raise _transport_error(f"cannot reach {self._shown_url}", error) from error

@@ -31,5 +31,9 @@ class HttpTransport(ABC):
         """Send and return when the head of the response is there. Raises `LlmError` (`TRANSPORT`)."""
 
     @abstractmethod
+    async def get(self, url: str, *, headers: Mapping[str, str]) -> HttpResponse:
+        """The same for a request without a body."""
+
+    @abstractmethod
     async def aclose(self) -> None:
         """Close every connection. Idempotent."""
