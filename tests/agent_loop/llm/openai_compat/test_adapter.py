@@ -407,6 +407,9 @@ class CannedTransport(HttpTransport):
         self.posts.append((url, dict(headers)))
         return self.response or CannedResponse()
 
+    async def get(self, url, *, headers):
+        raise NotImplementedError
+
     async def aclose(self):
         self.closes += 1
 
