@@ -37,12 +37,18 @@ def plain_start_mode(raw: RawConfig, flags: Flags, environment: Mapping[str, str
 def open_plainly(params: dict[str, Any], start_mode: str) -> tuple[OpenedSession, dict[str, Any]] | None:
     """The session and the result that tells of it; None when the params are not plainly good."""
     cwd: object = params.get("cwd")
-    if not isinstance(cwd, str) or not os.path.isabs(cwd) or not os.path.isdir(cwd):
+    if not _is_directory(cwd):
         return None
     others = {name: value for name, value in params.items() if name not in ("cwd", "_meta")}
     if not all(name in _LISTS and isinstance(value, list | None) for name, value in others.items()):
+        return None
+    if not all(map(_is_directory, params.get("additionalDirectories") or ())):
         return None
     import uuid  # noqa: PLC0415 - only who gets this far pays for it
 
     session_id = str(uuid.uuid4())
     return OpenedSession(session_id, params), {"sessionId": session_id, "modes": mode_state(start_mode)}
+
+
+def _is_directory(path: object) -> bool:
+    return isinstance(path, str) and os.path.isabs(path) and os.path.isdir(path)

@@ -82,7 +82,7 @@ class LogoutParams(Incoming):
 class NewSessionParams(Incoming):
     cwd: str
     mcp_servers: Objects = []
-    additional_directories: Objects = []
+    additional_directories: Annotated[list[str], BeforeValidator(_empty_list)] = []
 
 
 class LoadSessionParams(NewSessionParams):

@@ -140,7 +140,7 @@ async def serve(start: Start) -> int | None:  # noqa: C901 - the closures are th
             start,
             shown,
             tasks,
-            roots=lambda session_id: [agent.cwd for agent in registry.list() if agent.id == session_id],
+            roots=lambda session_id: agent.roots if (agent := registry.get(session_id)) else (),
         )
         parts = Parts(
             registry=registry,

@@ -10,6 +10,12 @@ from typing import cast
 
 from agent_loop.tools.ask_user import AskUserTool
 from agent_loop.tools.bash import BashKillTool, BashOutputTool, BashTool, ChooseRunner
+from agent_loop.tools.files.edit import EditTool
+from agent_loop.tools.files.glob import GlobTool
+from agent_loop.tools.files.grep import GrepTool
+from agent_loop.tools.files.listing import ListTool
+from agent_loop.tools.files.read import ReadTool
+from agent_loop.tools.files.write import WriteTool
 from agent_loop.tools.plan import TodoWriteTool
 from agent_loop.tools.seam import AskUser, Tool
 from bash_exec.seam import BashExecutor
@@ -39,4 +45,10 @@ def make_tools(
         BashKillTool(executor),
         TodoWriteTool(),
         AskUserTool(ask),
+        ReadTool(),
+        WriteTool(),
+        EditTool(),
+        ListTool(),
+        GlobTool(),
+        GrepTool(),
     )

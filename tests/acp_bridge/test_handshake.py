@@ -63,7 +63,7 @@ def test_a_plain_initialize_is_answered_and_what_follows_is_handed_on(request_id
 
 def test_the_sessions_that_it_can_list_resume_close_and_delete_are_offered_and_forks_when_switched_on():
     offered = greeted(line())[1]["result"]["agentCapabilities"]["sessionCapabilities"]
-    assert offered == {"list": {}, "resume": {}, "close": {}, "delete": {}}
+    assert offered == {"list": {}, "resume": {}, "close": {}, "delete": {}, "additionalDirectories": {}}
     again = greeted(line(), fork=True)[1]["result"]["agentCapabilities"]["sessionCapabilities"]
     assert again == {**offered, "fork": {}}
 

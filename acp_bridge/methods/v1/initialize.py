@@ -15,7 +15,7 @@ AGENT_CAPABILITIES: dict[str, Any] = {
     "loadSession": True,
     "promptCapabilities": {"image": False, "audio": False, "embeddedContext": True},
     "mcpCapabilities": {"http": False, "sse": False},
-    "sessionCapabilities": {"list": {}, "resume": {}, "close": {}, "delete": {}},
+    "sessionCapabilities": {"list": {}, "resume": {}, "close": {}, "delete": {}, "additionalDirectories": {}},
 }
 API_KEY_METHOD = "api-key"
 LOGIN_METHOD = "login"

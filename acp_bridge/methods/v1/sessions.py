@@ -24,14 +24,15 @@ async def new(connection: Connection, params: NewSessionParams, call: Call) -> d
     """A fresh session in `cwd`."""
     connection.require_settings()
     _check_directory(params.cwd)
-    live = connection.bridge.new(params.cwd)
+    _check_roots(params)
+    live = connection.bridge.new(params.cwd, roots=params.additional_directories)
     return {"sessionId": live.id, **_opened(connection, live, params, call)}
 
 
 def adopt(connection: Connection, opened: OpenedSession) -> None:
     """Make the session whose `session/new` the light path has answered."""
     params = parse(NewSessionParams, opened.params)
-    live = connection.bridge.new(params.cwd, session_id=opened.session_id)
+    live = connection.bridge.new(params.cwd, roots=params.additional_directories, session_id=opened.session_id)
     live.unused_servers = _server_names(params.mcp_servers)
     _advertise(connection, live)
 
@@ -61,9 +62,10 @@ async def fork(connection: Connection, params: LoadSessionParams, call: Call) ->
         raise RpcError(METHOD_NOT_FOUND, "Method not found: session/fork (set unstable.fork to switch it on)")
     connection.require_settings()
     _check_directory(params.cwd)
+    _check_roots(params)
     call.on_cancel(_finish)
     with _failures(params.session_id):
-        live = await connection.bridge.fork(params.session_id, params.cwd)
+        live = await connection.bridge.fork(params.session_id, params.cwd, roots=params.additional_directories)
     return {"sessionId": live.id, **_opened(connection, live, params, call)}
 
 
@@ -98,9 +100,10 @@ async def set_mode(connection: Connection, params: SetModeParams, _call: Call) -
 async def _open(connection: Connection, params: LoadSessionParams) -> LiveSession:
     connection.require_settings()
     if not os.path.isabs(params.cwd):
-        raise _bad_cwd(params.cwd, "is not an absolute path")
+        raise _bad_directory("cwd", params.cwd, "is not an absolute path")
+    _check_roots(params)
     with _failures(params.session_id):
-        return await connection.bridge.open(params.session_id, params.cwd)
+        return await connection.bridge.open(params.session_id, params.cwd, roots=params.additional_directories)
 
 
 def _opened(connection: Connection, live: LiveSession, params: NewSessionParams, call: Call) -> dict[str, Any]:
@@ -130,15 +133,20 @@ def _advertise(connection: Connection, live: LiveSession) -> None:
     live.notify({"sessionUpdate": "available_commands_update", "availableCommands": commands})
 
 
-def _check_directory(cwd: str) -> None:
-    if not os.path.isabs(cwd):
-        raise _bad_cwd(cwd, "is not an absolute path")
-    if not os.path.isdir(cwd):
-        raise _bad_cwd(cwd, "is not an existing directory")
+def _check_directory(path: str, *, name: str = "cwd") -> None:
+    if not os.path.isabs(path):
+        raise _bad_directory(name, path, "is not an absolute path")
+    if not os.path.isdir(path):
+        raise _bad_directory(name, path, "is not an existing directory")
 
 
-def _bad_cwd(cwd: str, what: str) -> RpcError:
-    return RpcError(INVALID_PARAMS, f"Invalid params: cwd {cwd!r:.200} {what}")
+def _check_roots(params: NewSessionParams) -> None:
+    for path in params.additional_directories:
+        _check_directory(path, name="additionalDirectories")
+
+
+def _bad_directory(name: str, path: str, what: str) -> RpcError:
+    return RpcError(INVALID_PARAMS, f"Invalid params: {name} {path!r:.200} {what}")
 
 
 def _server_names(servers: list[Any]) -> tuple[str, ...]:
