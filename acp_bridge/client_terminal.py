@@ -161,9 +161,10 @@ class ClientTerminal:
     async def _ask_briefly(self, method: str, terminal_id: str) -> dict[str, Any]:
         limit = AbortController()
         timer = self._call_later(ANSWER_SECONDS, lambda: limit.abort("no answer"))
-        answer = await self._ask(method, terminal_id, limit)
-        timer.cancel()
-        return answer
+        try:
+            return await self._ask(method, terminal_id, limit)
+        finally:
+            timer.cancel()
 
     def _read(self, answer: dict[str, Any]) -> tuple[str, TerminalExit | None]:
         """The output without secrets, and how the command has ended, if the client knows."""

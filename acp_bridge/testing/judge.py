@@ -40,7 +40,7 @@ def judge(
 
 
 def _advertised(run: Run, name: str) -> bool:
-    results = [entry.frame["result"] for entry in run.entries if "protocolVersion" in entry.frame.get("result", {})]
+    results = [entry.frame["result"] for entry in run.entries if "protocolVersion" in (entry.frame.get("result") or {})]
     value: object = results[0].get("agentCapabilities") if results else None
     for key in name.split("."):
         value = (as_object(value) or {}).get(key)

@@ -186,7 +186,7 @@ def _differences(run: Run, proof: Run) -> Iterator[str]:
     """Where the replay left the recording. What `initialize` offers may differ: a replay needs no key."""
     accept_with = "make the scenario deterministic"
     both = [
-        [frame for frame in side.transcript if "protocolVersion" not in frame.get("result", {})]
+        [frame for frame in side.transcript if "protocolVersion" not in (frame.get("result") or {})]
         for side in (run, proof)
     ]
     surfaces = [("the transcript", *both)]
