@@ -6,6 +6,7 @@ session is wanted, never at `initialize`.
 """
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Final, Literal, TypeVar
@@ -24,6 +25,7 @@ from pydantic import (
 )
 
 from acp_bridge.config_file import APP, BASE_URL, DEEPSEEK, Flags, RawConfig, split_model, wanted_model
+from acp_bridge.runners import runs_anything
 
 
 def _home_expanded(path: str) -> str:
@@ -33,6 +35,21 @@ def _home_expanded(path: str) -> str:
     return expanded
 
 
+def _beginning(command: str) -> str:
+    if not _WORDS.fullmatch(command):
+        raise ValueError('must be the first words of a command, such as "git push", without quotes and signs')
+    return command
+
+
+def _allowed_beginning(command: str) -> str:
+    if runs_anything(command.split(maxsplit=1)[0]):
+        raise ValueError("would allow every command: this program runs what it is told to")
+    return command
+
+
+_WORDS: Final = re.compile(r"[\w@%+:,./=^-]+( [\w@%+:,./=^-]+)*")
+Beginning = Annotated[str, AfterValidator(_beginning)]
+AllowedBeginning = Annotated[Beginning, AfterValidator(_allowed_beginning)]
 BaseUrl = Annotated[str, Field(pattern=BASE_URL)]
 FullPath = Annotated[str, AfterValidator(_home_expanded)]
 PermissionMode = Literal["read-only", "ask", "auto-edit", "full"]
@@ -95,6 +112,12 @@ class ProviderSettings(_Table):
 
 class PermissionSettings(_Table):
     mode: PermissionMode = Field(default="ask", description="start mode of new sessions")
+    allow: tuple[AllowedBeginning, ...] = Field(
+        default=(), description='commands that run without a question, by their first words ("git status")'
+    )
+    deny: tuple[Beginning, ...] = Field(
+        default=(), description='commands that never run, in any mode, by their first words ("git push")'
+    )
 
 
 class SessionsSettings(_Table):
@@ -187,6 +210,7 @@ class Settings(BaseModel):
     permission_mode: PermissionMode = Field(validation_alias="DSH_PERMISSION_MODE")
     sessions_root: Path
     spill_root: Path
+    permissions_root: Path
     snapshot: Snapshot | None
 
 
@@ -218,6 +242,7 @@ def load_settings(raw: RawConfig, flags: Flags, environment: Mapping[str, str]) 
                 environment.get("DSH_SNAPSHOT_SESSIONS_ROOT") or config.sessions.root or state / "sessions"
             ),
             "spill_root": state / "spill",
+            "permissions_root": state / "permissions",
             "snapshot": _snapshot(environment),
         },
         "environment",

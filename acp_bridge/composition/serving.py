@@ -21,11 +21,14 @@ from acp_bridge.endings import stop_on_parent_death, stop_on_signal
 from acp_bridge.methods.v1.connection import Connection
 from acp_bridge.methods.v1.sessions import adopt
 from acp_bridge.methods.v1.table import V1Dispatcher
+from acp_bridge.permission.ledger import Ledger
 from acp_bridge.permission.policy import EditorPolicy
+from acp_bridge.permission.rule_book import RuleBook, configured_rules
 from acp_bridge.rpc.peer import Peer
 from agent_loop.abort import AbortSignal
 from agent_loop.agent import Agent
 from agent_loop.commands.help import HelpCommand
+from agent_loop.commands.permissions import PermissionsCommand
 from agent_loop.commands.registry import CommandRegistry
 from agent_loop.commands.status import StatusCommand
 from agent_loop.commands.title import TitleCommand
@@ -106,7 +109,15 @@ async def serve(start: Start) -> int | None:  # noqa: C901 - the closures are th
     def prompt_owns(session_id: str) -> bool:
         return bridge.prompt_owns_turn(session_id)
 
-    policy = EditorPolicy(default_mode=settings.permission_mode, send=ask, prompt_owns=prompt_owns)
+    def tell(session_id: str, title: str, description: str) -> None:
+        if agent := registry.get(session_id):
+            agent.session.append("session/notice", {"severity": "warning", "title": title, "description": description})
+
+    permission = settings.config.permission
+    written = configured_rules(allow=permission.allow, deny=permission.deny)
+    book = RuleBook(Ledger(settings.permissions_root), tell=tell, configured=written)
+    policy = EditorPolicy(default_mode=settings.permission_mode, send=ask, prompt_owns=prompt_owns, book=book)
+    commands.register(PermissionsCommand(book))
 
     def options(cwd: str) -> AgentOptions:
         return AgentOptions(

@@ -1,27 +1,43 @@
-"""Who may do what: the modes, and the ask (acp.md §4, first form: `ask` and `full`, allow once, reject once).
+"""Who may do what: modes, standing rules, and the question to the editor's user (acp.md §4).
 
-May not know: how the question reaches the editor (it is given `send`). Invariant: deny by default — only the one
-option `allow_once`, selected in answer to this very request, lets a call run — and no waiter outlives its turn.
+May not know: how the question reaches the editor (it is given `send`), where rules are kept. Invariant: deny by default
+— only an allowing option that was offered, selected in answer to this very request, lets a call run; a rule that
+forbids wins over every mode and every rule that allows; no waiter outlives its turn.
 """
 
 import hashlib
 import json
+import os
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from acp_bridge.permission.modes import AUTO_EDIT, FULL
+from acp_bridge.permission.modes import AUTO_EDIT, FULL, READ_ONLY
+from acp_bridge.permission.rule_book import RuleBook
+from acp_bridge.permission.rules import (
+    CallRule,
+    Case,
+    Rule,
+    RuleEffect,
+    Target,
+    allowing,
+    forbidding,
+    grant_json,
+)
+from acp_bridge.permission.wording import covered, option_name, proposals, scope_of
 from acp_bridge.schema import PermissionAnswer, SchemaProblem, parse
 from agent_loop.abort import AbortController, AbortSignal
-from agent_loop.tools.seam import Allow, Ask, Decision, PermissionPolicy, Tool, ToolCall, Verdict
+from agent_loop.tools.arguments import parse_arguments
+from agent_loop.tools.seam import Allow, Ask, Decision, Deny, PermissionPolicy, Subject, Tool, ToolCall, Verdict
 
-OPTIONS: Final = (
-    {"optionId": "allow_once", "name": "Allow this call", "kind": "allow_once"},
-    {"optionId": "reject_once", "name": "Reject this call", "kind": "reject_once"},
-)
+ALLOW_ONCE: Final = {"optionId": "allow_once", "name": "Allow this call", "kind": "allow_once"}
+REJECT_ONCE: Final = {"optionId": "reject_once", "name": "Reject this call", "kind": "reject_once"}
 
 SendAsk = Callable[[str, ToolCall, Iterable[dict[str, str]], AbortSignal], Awaitable[dict[str, Any] | None]]
 """Ask the client (session id, call, options, withdraw signal) and return its result; None when it gave none."""
+
+
+_Offer = tuple[dict[str, str], tuple[Rule, ...]]
 
 
 def digest_of(call: ToolCall, cwd: str) -> str:
@@ -34,7 +50,7 @@ def digest_of(call: ToolCall, cwd: str) -> str:
 class _OpenAsk:
     """A question on the screen; the first `settle` decides and withdraws it."""
 
-    effect: str
+    judge: Callable[[], Verdict]
     withdraw: AbortController = field(default_factory=AbortController)
     decision: Decision | None = None
 
@@ -47,10 +63,11 @@ class _OpenAsk:
 class EditorPolicy(PermissionPolicy):
     """Asks the editor's user. `prompt_owns(session_id)`: a prompt waits for the present turn."""
 
-    def __init__(self, *, default_mode: str, send: SendAsk, prompt_owns: Callable[[str], bool]) -> None:
+    def __init__(self, *, default_mode: str, send: SendAsk, prompt_owns: Callable[[str], bool], book: RuleBook) -> None:
         self.default_mode = default_mode
         self._send = send
         self._prompt_owns = prompt_owns
+        self._book = book
         self._modes: dict[str, str] = {}
         self._open: dict[str, list[_OpenAsk]] = {}
 
@@ -62,48 +79,96 @@ class EditorPolicy(PermissionPolicy):
         """Change the mode, also in the middle of a turn: an open ask that it would not make is settled by it."""
         self._modes[session_id] = mode
         for waiting in self._open.get(session_id, []):
-            if not self._asks(session_id, waiting.effect):
+            if isinstance(waiting.judge(), Allow):
                 waiting.settle(Decision("allow", "policy"))
 
     def forget(self, session_id: str) -> None:
         """The session has ended; whoever opens it again sets its mode again."""
         self._modes.pop(session_id, None)
         self._open.pop(session_id, None)
+        self._book.forget(session_id)
 
-    def _asks(self, session_id: str, effect: str) -> bool:
-        mode = self.mode(session_id)
-        return mode != FULL and effect in {"edit", "execute"} and not (mode == AUTO_EDIT and effect == "edit")
-
-    def evaluate(self, session_id: str, tool: Tool, call: ToolCall, cwd: str, roots: tuple[str, ...]) -> Verdict:  # noqa: ARG002 - rules come next
+    def evaluate(self, session_id: str, tool: Tool, call: ToolCall, cwd: str, roots: tuple[str, ...]) -> Verdict:
+        """First what is forbidden, then what the mode asks about, then what a rule allows."""
         subject = tool.subject(call.arguments, cwd)
-        if self._asks(session_id, tool.effect):
-            return Ask(digest_of(call, cwd), subject=subject)
-        return Allow(subject=subject)
+        if tool.effect == "none":
+            return Allow(subject=subject)
+        case = _case(tool, call, subject, roots, digest_of(call, cwd))
+        standing = self._book.standing(session_id, case.roots[0])
+        forbidden = forbidding(standing, case)
+        if isinstance(forbidden, Rule):
+            what = covered((forbidden.target,), case.roots[0])
+            return Deny(f"the user has forbidden {what}", case.digest, grant_json((forbidden,)))
+        mode = self.mode(session_id)
+        sure = forbidden is None and self._book.is_whole(session_id, case.roots[0])
+        if not _asks(mode, case) and (sure or tool.effect == "read"):
+            return Allow(subject=subject)
+        if mode != READ_ONLY and (rules := allowing(standing, case)):
+            return Allow(case.digest, grant_json(rules), subject)
+        return Ask(case.digest, subject=subject, roots=roots)
 
-    async def ask(self, session_id: str, tool: Tool, call: ToolCall, ask: Ask, signal: AbortSignal) -> Decision:  # noqa: ARG002 - the digest is logged by the step
+    async def ask(self, session_id: str, tool: Tool, call: ToolCall, ask: Ask, signal: AbortSignal) -> Decision:
+        """Only for a turn that a prompt waits for: nobody looks at another, and it must not wait for a click."""
         if not self._prompt_owns(session_id):
-            # nobody looks at a turn that no prompt started: it must not wait for a click
             return Decision("reject", "policy")
-        waiting = _OpenAsk(tool.effect)
+        case = _case(tool, call, ask.subject, ask.roots, ask.digest)
+        waiting = _OpenAsk(lambda: self.evaluate(session_id, tool, call, ask.roots[0], ask.roots))
         asks = self._open.setdefault(session_id, [])
         asks.append(waiting)
         remove = signal.on_abort(lambda: waiting.settle(Decision("cancelled", "abort")))
+        offered = self._offers(session_id, call, case)
         try:
-            answer = await self._send(session_id, call, OPTIONS, waiting.withdraw.signal)
+            answer = await self._send(session_id, call, [row for row, _ in offered.values()], waiting.withdraw.signal)
         finally:
             remove()
             asks.remove(waiting)
-        return waiting.decision or _decision(answer)
+        if waiting.decision:
+            return waiting.decision
+        chosen = _chosen(answer)
+        if chosen not in offered:
+            return Decision("reject", "client" if chosen is None else "user")
+        rules = offered[chosen][1]
+        grant = grant_json(self._book.add(session_id, case.roots[0], rules)) if rules else None
+        return Decision("allow" if chosen.startswith("allow") else "reject", "user", grant)
+
+    def _offers(self, session_id: str, call: ToolCall, case: Case) -> dict[str, _Offer]:
+        """The options in their order, each with the rules that it would make."""
+        project = case.roots[0]
+        # a secret in the arguments must not get into the words of an option, nor into a saved rule
+        told = parse_arguments(call.raw) == call.arguments
+        targets = proposals(case, self._book.standing(session_id, project)) if told else ()
+        offers: dict[str, _Offer] = {"allow_once": (ALLOW_ONCE, ())}
+        if targets and self.mode(session_id) != READ_ONLY:
+            offers["allow_always"] = _always("allow", targets, project)
+        offers["reject_once"] = (REJECT_ONCE, ())
+        offers["reject_always"] = _always("deny", targets or (CallRule(case.digest),), project)
+        return offers
 
 
-def _decision(answer: dict[str, Any] | None) -> Decision:
-    if answer is None:
-        return Decision("reject", "client")
+def _case(tool: Tool, call: ToolCall, subject: Subject, roots: tuple[str, ...], digest: str) -> Case:
+    return Case(call.name, tool.effect, subject, tuple(os.path.realpath(root) for root in roots), digest)
+
+
+def _asks(mode: str, case: Case) -> bool:
+    if mode == FULL:
+        return False
+    if case.effect == "read":
+        return not all(case.is_inside(path) for path in case.subject.paths)
+    return not (mode == AUTO_EDIT and case.effect == "edit" and case.inside and not case.protected)
+
+
+def _always(effect: RuleEffect, targets: tuple[Target, ...], project: str) -> tuple[dict[str, str], tuple[Rule, ...]]:
+    kind = "allow_always" if effect == "allow" else "reject_always"
+    scope = scope_of(targets[0])
+    row = {"optionId": kind, "name": option_name(effect, targets, scope, project), "kind": kind}
+    return row, tuple(Rule(effect, target, scope) for target in targets)
+
+
+def _chosen(answer: dict[str, Any] | None) -> str | None:
+    """The option that the client says was selected; None when it says none."""
     try:
         outcome = parse(PermissionAnswer, answer).outcome
     except SchemaProblem:
-        return Decision("reject", "client")
-    if outcome.outcome == "cancelled":
-        # without session/cancel this is a "no" to the one call; with it the abort has decided already
-        return Decision("reject", "client")
-    return Decision("allow" if outcome.option_id == "allow_once" else "reject", "user")
+        return None
+    # `cancelled` without session/cancel is a "no" to the one call; with it the abort has decided already
+    return None if outcome.outcome == "cancelled" else outcome.option_id

@@ -221,11 +221,15 @@ class Allow:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """Ask the user first; `digest` binds the answer to arguments + cwd, `preview` is logged and shown."""
+    """Ask the user first; `digest` binds the answer to arguments + cwd, `preview` is logged and shown.
+
+    `subject` and `roots` are what the verdict rests on.
+    """
 
     digest: str
     preview: JsonObject | None = None
     subject: Subject = Subject()
+    roots: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,9 @@
 import anyio
 import pytest
 
+from acp_bridge.permission.ledger import Ledger
 from acp_bridge.permission.policy import EditorPolicy, digest_of
+from acp_bridge.permission.rule_book import RuleBook
 from agent_loop.abort import AbortController
 from agent_loop.tools.seam import Ask, Decision, ToolCall
 from tests.support.agent_world import PLUGIN
@@ -13,6 +15,10 @@ from tests.support.scripted_tool import ScriptedTool
 
 ALLOW = {"outcome": {"outcome": "selected", "optionId": "allow_once"}}
 CALL = calls(("c1", "echo", {"value": "x"}))
+
+
+def a_book(tmp_path):
+    return RuleBook(Ledger(tmp_path / "permissions"), tell=lambda *_: None)
 
 
 async def ask(world, session):
@@ -34,7 +40,20 @@ async def test_an_ask_repeats_the_card_that_was_announced_before_it(tmp_path):
     assert {key: card[key] for key in ("toolCallId", "title", "kind", "status", "rawInput")} == {
         key: asked[key] for key in ("toolCallId", "title", "kind", "status", "rawInput")
     }
-    assert [option["kind"] for option in request["params"]["options"]] == ["allow_once", "reject_once"]
+    assert request["params"]["options"] == [
+        {"optionId": "allow_once", "name": "Allow this call", "kind": "allow_once"},
+        {
+            "optionId": "allow_always",
+            "name": "Always allow every call of `echo` for this session",
+            "kind": "allow_always",
+        },
+        {"optionId": "reject_once", "name": "Reject this call", "kind": "reject_once"},
+        {
+            "optionId": "reject_always",
+            "name": "Never allow every call of `echo` for this session",
+            "kind": "reject_always",
+        },
+    ]
     statuses = [update["status"] for _id, update in world.updates if update.get("toolCallId") == "c1"]
     assert statuses == ["pending", "in_progress", "completed"]
     assert tool.ran == [{"value": "x"}]
@@ -44,7 +63,7 @@ async def test_an_ask_repeats_the_card_that_was_announced_before_it(tmp_path):
     "answer",
     [
         {"result": {"outcome": {"outcome": "selected", "optionId": "reject_once"}}},
-        {"result": {"outcome": {"outcome": "selected", "optionId": "allow_always"}}},
+        {"result": {"outcome": {"outcome": "selected", "optionId": "allow_everything"}}},
         {"result": {"outcome": {"outcome": "selected"}}},
         {"result": {"outcome": {"outcome": "cancelled"}}},
         {"result": {"outcome": "allow_once"}},
@@ -160,18 +179,18 @@ def test_a_digest_tells_arguments_and_directories_apart():
     assert digest_of(one, "/p") != digest_of(ToolCall("a", "bash", {"x": 1}, ""), "/p")
 
 
-async def test_the_first_decision_about_an_ask_stands():
+async def test_the_first_decision_about_an_ask_stands(tmp_path):
     asked, withdrawn = anyio.Event(), []
 
     async def send(_session, _call, _options, withdraw):
         asked.set()
         withdrawn.append(await withdraw.wait())
 
-    policy = EditorPolicy(default_mode="ask", send=send, prompt_owns=lambda _: True)
+    policy = EditorPolicy(default_mode="ask", send=send, prompt_owns=lambda _: True, book=a_book(tmp_path))
     turn, call, decisions = AbortController(), ToolCall("c1", "echo", {}, "{}"), []
 
     async def waits():
-        decisions.append(await policy.ask("s", ScriptedTool(), call, Ask("d"), turn.signal))
+        decisions.append(await policy.ask("s", ScriptedTool(), call, Ask("d", roots=("/p",)), turn.signal))
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(waits)

@@ -14,9 +14,12 @@ from acp_bridge.credentials import Credentials
 from acp_bridge.methods.v1.connection import Connection
 from acp_bridge.methods.v1.initialize import SignIn
 from acp_bridge.methods.v1.table import V1Dispatcher
+from acp_bridge.permission.ledger import Ledger
 from acp_bridge.permission.policy import EditorPolicy
+from acp_bridge.permission.rule_book import RuleBook, configured_rules
 from acp_bridge.testing.editor import Entry
 from agent_loop.commands.help import HelpCommand
+from agent_loop.commands.permissions import PermissionsCommand
 from agent_loop.commands.registry import CommandRegistry
 from agent_loop.commands.status import StatusCommand
 from agent_loop.commands.title import TitleCommand
@@ -140,6 +143,8 @@ async def bridge_world(
     store: Callable[[VirtualRuntime], SessionStore] | None = None,
     quiet_seconds: float = 10.0,
     fork: bool = False,
+    allow: Sequence[str] = (),
+    deny: Sequence[str] = (),
     **limits: float,
 ) -> AsyncIterator[BridgeWorld]:
     """A connection that has been initialised with `capabilities` (unless told not to)."""
@@ -153,7 +158,13 @@ async def bridge_world(
     async def end() -> None:
         await world.bridge.shutdown()
 
-    policy = EditorPolicy(default_mode=mode, send=ask, prompt_owns=prompt_owns)
+    def tell(session_id: str, title: str, description: str) -> None:
+        notice = {"severity": "warning", "title": title, "description": description}
+        world.bridge.parts.registry.get(session_id).session.append("session/notice", notice)
+
+    ledger = Ledger(cwd.parent / f"{cwd.name}-permissions")
+    book = RuleBook(ledger, tell=tell, configured=configured_rules(allow=allow, deny=deny))
+    policy = EditorPolicy(default_mode=mode, send=ask, prompt_owns=prompt_owns, book=book)
     async with (
         agent_world(*answers, fallback=fallback, policy=policy, store=store, **limits) as agents,
         wire(on_eof=end, high_water=high_water) as client,
@@ -162,6 +173,7 @@ async def bridge_world(
         commands.register(HelpCommand(commands))
         commands.register(StatusCommand())
         commands.register(TitleCommand())
+        commands.register(PermissionsCommand(book))
         install_titles(agents.hooks)
         executor = FakeBashExecutor(shell or {}, task_group=agents.tasks)
         parts = Parts(
