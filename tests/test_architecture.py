@@ -48,10 +48,10 @@ LOCKED = (
 )
 COMPOSED = {("bash_exec.sandbox", "bash_exec.local")}  # the sandbox is the local executor with another launcher
 # One foreign library, one importer.
-CONFINED = {"jsonrpc_base": "acp_bridge.rpc.messages", "httpx2": "agent_loop.llm.openai_compat.http"}
+CONFINED = {"jsonrpc_base": "acp_bridge.rpc.messages", "httpcore2": "agent_loop.llm.openai_compat.network"}
 FORBIDDEN_WORDS = {"utils", "util", "helpers", "helper", "common", "base", "core", "manager", "misc"}
 # The light path answers `initialize` before these are imported.
-HEAVY = {"pydantic", "pydantic_core", "structlog", "anyio", "asyncio", "httpx2", "jsonrpc_base"}
+HEAVY = {"pydantic", "pydantic_core", "structlog", "anyio", "asyncio", "httpcore2", "jsonrpc_base"}
 # `except Exception` stands at five walls: peer handler, turn, tool registry, presentation, listener.
 WALLS = {
     "acp_bridge.rpc.incoming",  # peer handler
@@ -158,7 +158,7 @@ def test_the_module_keeps_the_plan(path: Path):
         ("acp_bridge.translate.v1.updates", "from acp_bridge.bridge import Bridge"),
         ("acp_bridge.testing.harness", "from acp_bridge.settings import Settings"),
         ("acp_bridge.rpc.peer", "import jsonrpc_base"),
-        ("agent_loop.llm.service", "import httpx2"),
+        ("agent_loop.llm.service", "import httpcore2"),
         ("acp_bridge.bridge", "try:\n    pass\nexcept Exception:\n    pass"),
         ("acp_bridge.bridge", "try:\n    pass\nexcept:\n    pass"),
     ],

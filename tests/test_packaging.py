@@ -17,7 +17,7 @@ from packaging.requirements import Requirement
 from acp_bridge.testing.model_thread import served
 
 ROOT = Path(__file__).parent.parent
-RUNTIME = {"anyio", "jsonrpc-base", "pydantic", "structlog", "httpx2", "platformdirs", "rich", "markdown-it-py"}
+RUNTIME = {"anyio", "jsonrpc-base", "pydantic", "structlog", "httpcore2", "platformdirs", "rich", "markdown-it-py"}
 
 
 @pytest.fixture(scope="module")

@@ -177,9 +177,9 @@ class OpenAICompatAdapter(LlmAdapter):
 
 
 def _load_transport(base_url: str) -> HttpTransport:
-    from agent_loop.llm.openai_compat.http import HttpxTransport  # noqa: PLC0415 - not at start, and not on the loop
+    from agent_loop.llm.openai_compat.http import HttpcoreTransport  # noqa: PLC0415 - not at start, and not on the loop
 
-    return HttpxTransport(base_url)
+    return HttpcoreTransport(base_url)
 
 
 def _last_events(parser: SseParser) -> list[SseEvent]:

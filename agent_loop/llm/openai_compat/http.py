@@ -1,35 +1,37 @@
-"""The HTTP transport on httpx2: the only module that imports it (contract llm.md §5).
+"""The HTTP transport on httpcore2, which is the transport of httpx2 (contract llm.md §5).
 
 May not know: what is sent. Invariant: every failure of the network leaves as `LlmError` `TRANSPORT` that names the
-base URL without its credentials. Imported at the first request, because the client library costs start-up time.
+base URL without its credentials. Imported at the first request, because the client library costs start-up time. What
+the client of httpx2 adds (cookies, redirects, forms) no provider needs, and it costs each request 0.2 ms.
 """
 
 import ssl
-import sys
-from collections.abc import AsyncGenerator, Mapping
-from typing import Any, cast
-from urllib.parse import urlsplit
+import zlib
+from base64 import b64encode
+from collections.abc import AsyncGenerator, AsyncIterable, Mapping
+from typing import Final, cast
+from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 from agent_loop.errors import LlmError
+from agent_loop.llm.openai_compat.network import Network, httpcore2
 from agent_loop.llm.openai_compat.seam import HttpResponse, HttpTransport
-
-# the client library loads trio wherever that is installed: 4 MiB and 40 ms for an event loop that is not ours
-_loaded: dict[str, Any] = {name: module for name, module in sys.modules.items() if name == "trio"}
-_hidden: Any = None
-sys.modules["trio"] = _hidden
-import httpcore2  # noqa: E402, F401 # pyright: ignore[reportUnusedImport] - httpx2 loads it with the first client
-import httpx2  # noqa: E402 - as that must come behind the line above
-
-del sys.modules["trio"]
-sys.modules.update(_loaded)
 
 _CONNECT_SECONDS = 30.0
 _KEEP_ALIVE_SECONDS = 120.0
 _LOCAL_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
+_GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
+_IN_PATHS = "/%:@!$&'()*+,;=~"
+_BROKEN: Final = (
+    httpcore2.NetworkError,
+    httpcore2.TimeoutException,
+    httpcore2.ProtocolError,
+    httpcore2.ProxyError,
+    httpcore2.UnsupportedProtocol,
+)
 
 
-class HttpxTransport(HttpTransport):
-    """One client, and with it one pool of connections, for the endpoint at `base_url`.
+class HttpcoreTransport(HttpTransport):
+    """One pool of connections for the endpoint at `base_url`.
 
     Proxies come from the environment (not for this machine itself), certificates from `SSL_CERT_FILE`, `SSL_CERT_DIR`
     or the system's trust store. There is no read timeout here: the adapter's watchdog covers silence.
@@ -47,7 +49,7 @@ class HttpxTransport(HttpTransport):
         try:
             # reading the trust store takes long enough to be left out where nothing is encrypted
             is_encrypted = address.scheme == "https"
-            verify = httpx2.create_ssl_context() if is_encrypted else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+            context = httpcore2.default_ssl_context() if is_encrypted else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         except OSError as error:
             raise LlmError(
                 f"cannot reach {self._shown_url}: the certificates named by SSL_CERT_FILE or SSL_CERT_DIR cannot be "
@@ -55,13 +57,14 @@ class HttpxTransport(HttpTransport):
                 "TRANSPORT",
             ) from error
         try:
-            self._client = httpx2.AsyncClient(
-                verify=verify,
-                trust_env=(address.hostname or "") not in _LOCAL_HOSTS,
-                timeout=httpx2.Timeout(None, connect=_CONNECT_SECONDS),
-                limits=httpx2.Limits(max_connections=None, keepalive_expiry=_KEEP_ALIVE_SECONDS),
+            self._pool = httpcore2.AsyncConnectionPool(
+                ssl_context=context,
+                proxy=_proxy_for(address),
+                max_connections=None,
+                keepalive_expiry=_KEEP_ALIVE_SECONDS,
+                network_backend=Network(),
             )
-        except (ValueError, ImportError) as error:
+        except ValueError as error:
             raise LlmError(
                 f"cannot reach {self._shown_url}: the proxy named by HTTP_PROXY, HTTPS_PROXY or ALL_PROXY is not an "
                 "http:// or https:// address",
@@ -76,31 +79,35 @@ class HttpxTransport(HttpTransport):
 
     async def _send(self, method: str, url: str, headers: Mapping[str, str], body: bytes | None) -> HttpResponse:
         try:
-            request = self._client.build_request(method, url, headers=dict(headers), content=body)
-            response = await self._client.send(request, stream=True)
-        except (httpx2.RequestError, httpx2.InvalidURL) as error:
+            response = await self._pool.handle_async_request(_request(method, url, headers, body))
+        except _BROKEN as error:
             raise _transport_error(f"cannot reach {self._shown_url}", error) from error
-        return _HttpxResponse(response, self._shown_url)
+        return _HttpcoreResponse(response, self._shown_url)
 
     async def aclose(self) -> None:
-        await self._client.aclose()
+        await self._pool.aclose()
 
 
-class _HttpxResponse(HttpResponse):
-    def __init__(self, response: httpx2.Response, shown_url: str) -> None:
-        self.status = response.status_code
-        self.headers = response.headers
+class _HttpcoreResponse(HttpResponse):
+    def __init__(self, response: httpcore2.Response, shown_url: str) -> None:
+        self.status = response.status
+        self.headers = {name.decode("ascii").lower(): value.decode("latin-1") for name, value in response.headers}
         self._response = response
-        # the stream itself: what stands between it and `aiter_bytes` costs as much as the parsing of a small chunk
-        plain = "content-encoding" not in response.headers
-        self._chunks = _stream_of(response) if plain else response.aiter_bytes()
+        self._chunks = cast("AsyncGenerator[bytes]", aiter(cast("AsyncIterable[bytes]", response.stream)))
+        # it was not asked for; gzip and zlib cost nothing to understand
+        packed = self.headers.get("content-encoding", "identity") != "identity"
+        self._unpack = zlib.decompressobj(_GZIP_OR_ZLIB).decompress if packed else None
         self._shown_url = shown_url
 
     async def read(self) -> bytes:
         try:
-            return await anext(self._chunks, b"")
-        except httpx2.RequestError as error:
+            async for chunk in self._chunks:
+                data = chunk if self._unpack is None else self._unpack(chunk)
+                if data:
+                    return data
+        except (*_BROKEN, zlib.error) as error:
             raise _transport_error(f"the connection to {self._shown_url} broke", error) from error
+        return b""
 
     async def aclose(self) -> None:
         # the iterator first: a suspended one would be finished by the garbage collector, in no task of ours
@@ -108,9 +115,42 @@ class _HttpxResponse(HttpResponse):
         await self._response.aclose()
 
 
-async def _stream_of(response: httpx2.Response) -> AsyncGenerator[bytes]:
-    async for chunk in cast("httpx2.AsyncByteStream", response.stream):
-        yield chunk
+def _request(method: str, url: str, headers: Mapping[str, str], body: bytes | None) -> httpcore2.Request:
+    address = urlsplit(url)
+    user, at, host = address.netloc.rpartition("@")
+    sent = {"host": host, **headers}
+    if body is not None:
+        sent["content-length"] = str(len(body))
+    if at:
+        sent["authorization"] = f"Basic {b64encode(unquote(user).encode()).decode()}"
+    target = httpcore2.URL(
+        scheme=address.scheme, host=(address.hostname or "").encode("idna"), port=address.port, target=_target(address)
+    )
+    connect = {"timeout": {"connect": _CONNECT_SECONDS}}
+    return httpcore2.Request(method, target, headers=list(sent.items()), content=body, extensions=connect)
+
+
+def _target(address: SplitResult) -> str:
+    path = quote(address.path or "/", safe=_IN_PATHS)
+    return f"{path}?{quote(address.query, safe=_IN_PATHS)}" if address.query else path
+
+
+def _proxy_for(address: SplitResult) -> httpcore2.Proxy | None:
+    """The proxy that the environment wants for `address`. Raises `ValueError` for one of a kind that is not known."""
+    host = address.hostname or ""
+    if host in _LOCAL_HOSTS:
+        return None
+    from urllib.request import getproxies, proxy_bypass  # noqa: PLC0415 - most endpoints on this machine need none
+
+    proxies = getproxies()
+    url = proxies.get(address.scheme) or proxies.get("all")
+    if not url or proxy_bypass(host):
+        return None
+    proxy = urlsplit(url if "://" in url else f"http://{url}")
+    if proxy.scheme not in ("http", "https"):
+        raise ValueError(proxy.scheme)
+    auth = (unquote(proxy.username), unquote(proxy.password or "")) if proxy.username else None
+    return httpcore2.Proxy(proxy._replace(netloc=proxy.netloc.rpartition("@")[2]).geturl(), auth=auth)
 
 
 def _transport_error(what: str, error: Exception) -> LlmError:

@@ -13,7 +13,17 @@ from tests.support.agent_process import agent, agent_home, script
 from tests.support.bash_calls import bash_call, done
 from tests.support.official import agent_command
 
-HEAVY = {"pydantic", "pydantic_core", "anyio", "structlog", "asyncio", "httpx2", "jsonrpc_base", "logging", "argparse"}
+HEAVY = {
+    "pydantic",
+    "pydantic_core",
+    "anyio",
+    "structlog",
+    "asyncio",
+    "httpcore2",
+    "jsonrpc_base",
+    "logging",
+    "argparse",
+}
 SERVER_CONFIG = """
 model = "local/big"
 
@@ -62,9 +72,9 @@ async def test_where_a_setting_has_to_be_read_http_waits_for_the_first_prompt(tm
             await editor.initialize()
             session = await editor.new_session()
             await editor.update("available_commands_update")
-            assert "httpx2" not in home.read(tmp_path / "imports")
+            assert "httpcore2" not in home.read(tmp_path / "imports")
             assert await editor.prompt(session) == "end_turn"
-            assert "httpx2" in home.read(tmp_path / "imports")
+            assert "httpcore2" in home.read(tmp_path / "imports")
 
 
 async def test_without_a_key_sessions_open_and_the_first_prompt_names_the_fix(tmp_path):
