@@ -1,13 +1,15 @@
 """Reads a descriptor in pieces, without blocking the event loop and without changing the descriptor's mode.
 
-May not know: what the bytes mean. Invariant: O_NONBLOCK is never set (the description may be shared with the parent);
-the stream ends at EOF and at any error of the descriptor, since both say that the sender is gone.
+May not know: what the bytes mean. Invariants: O_NONBLOCK is never set (the description may be shared with the parent),
+so a piece is read only in the very callback that the selector has made for it; the stream ends at EOF and at any error
+of the descriptor, since both say that the sender is gone.
 """
 
+import asyncio
 import os
+from collections import deque
 from collections.abc import AsyncGenerator
 
-import anyio
 import anyio.to_thread
 
 _PIECE = 256 * 1024
@@ -15,17 +17,35 @@ _PIECE = 256 * 1024
 
 async def read_chunks(fd: int) -> AsyncGenerator[bytes]:
     """Yield what arrives on `fd`, never empty, until its end. Cancellable while it waits."""
-    while piece := await _read(fd):
-        yield piece
+    loop = asyncio.get_running_loop()
+    pieces: deque[bytes] = deque()
+    arrived = asyncio.Event()
 
+    def read() -> None:
+        pieces.append(_piece(fd))
+        if not pieces[-1]:
+            loop.remove_reader(fd)
+        arrived.set()
 
-async def _read(fd: int) -> bytes:
     try:
-        await anyio.wait_readable(fd)
+        # watched for as long as it is read: to begin anew with each piece costs each request two kernel calls
+        loop.add_reader(fd, read)
     except PermissionError:
         # epoll refuses regular files and /dev/null; their reads are short, but a thread keeps a slow disk off the loop
-        return await anyio.to_thread.run_sync(_piece, fd)
-    return _piece(fd)
+        while piece := await anyio.to_thread.run_sync(_piece, fd):
+            yield piece
+        return
+    try:
+        while True:
+            await arrived.wait()
+            arrived.clear()
+            while pieces:
+                piece = pieces.popleft()
+                if not piece:
+                    return
+                yield piece
+    finally:
+        loop.remove_reader(fd)
 
 
 def _piece(fd: int) -> bytes:

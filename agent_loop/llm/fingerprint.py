@@ -38,14 +38,30 @@ class Scrub:
         self._masks = [(_escaped(needle), masks[needle]) for needle in ordered]
         # `/tmp/a` is not a part of `/tmp/ab`
         self._patterns = [re.compile(re.escape(needle) + r"(?![\w-])") for needle, _mask in self._masks]
+        self._tools: tuple[list[JsonObject], str] = ([], "[]")
 
     def canonical(self, value: Any) -> str:
         """The canonical JSON text of `value`, scrubbed; UUIDs become `{{uuid1}}`, `{{uuid2}}` by first sight."""
-        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True, allow_nan=False)
+        return self._masked(_text(value))
+
+    def request(self, request: LlmRequest) -> str:
+        """`canonical` of messages, parameters, system and tools, whose text is kept: they seldom change."""
+        if request.tools is not self._tools[0]:
+            self._tools = request.tools, _text(request.tools)
+        return self._masked(
+            f'{{"messages":{_text(request.messages)},"parameters":{_text(request_parameters(request))},'
+            f'"system":{_text(request.system)},"tools":{self._tools[1]}}}'
+        )
+
+    def _masked(self, text: str) -> str:
         for (needle, mask), pattern in zip(self._masks, self._patterns, strict=True):
             if needle in text:
                 text = pattern.sub(mask, text)
         return _mask_uuids(text)
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True, allow_nan=False)
 
 
 def _escaped(text: str) -> str:
@@ -80,12 +96,5 @@ def request_parameters(request: LlmRequest) -> JsonObject:
 
 def fingerprint(request: LlmRequest, *, scrub: Scrub) -> str:
     """SHA-256 of the scrubbed canonical JSON, 64 lower-case hex digits. Linear in the size of the history."""
-    text = scrub.canonical(
-        {
-            "messages": request.messages,
-            "system": request.system,
-            "tools": request.tools,
-            "parameters": request_parameters(request),
-        }
-    )
+    text = scrub.request(request)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -29,6 +29,10 @@ def normalise(messages: list[Message], *, reasoning: ReasoningPolicy, merge_user
     waiting: list[Message] = []
 
     def close_group() -> None:
+        if not (open_calls or results):
+            output.extend(waiting)
+            waiting.clear()
+            return
         output.extend(results)
         if open_calls:
             output.append({"role": "user", "content": [_missing_result(call_id) for call_id in open_calls]})
@@ -59,6 +63,9 @@ def _missing_result(call_id: str) -> Block:
 def _assistant(message: Message, reasoning: ReasoningPolicy) -> Message | None:
     """The message as the policy sends it; None when nothing of it is left."""
     content = message["content"]
+    if len(content) == 1 and content[0]["type"] == "text" and content[0]["text"]:
+        # most answers are this, and every prompt looks at all of them again
+        return message
     has_calls = any(block["type"] == "tool-call" for block in content)
     echoes = reasoning == "echo" or (reasoning == "echo-with-tools" and has_calls)
     sendable = ("text", "reasoning") if echoes else ("text",)
@@ -80,6 +87,8 @@ def _assistant(message: Message, reasoning: ReasoningPolicy) -> Message | None:
 def _split(message: Message, open_calls: dict[str, None]) -> tuple[list[Message], list[Message]]:
     """Separate the results that answer an open call (which they close) from the rest; orphans vanish."""
     content = message["content"]
+    if len(content) == 1 and content[0]["type"] == "text":
+        return [], [message]
     answers: list[Block] = []
     rest: list[Block] = []
     for block in content:

@@ -40,7 +40,7 @@ class JsonlJournal(SessionJournal):
         self._next_try = 0
         self._closed = False
         # flush and close of one log run strictly one after another
-        self._turnstile = anyio.Lock()
+        self._turnstile = anyio.Lock(fast_acquire=True)
 
     def append(self, event: SessionEvent) -> None:
         self._pending.append(event)

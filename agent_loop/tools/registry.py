@@ -22,6 +22,7 @@ class ToolRegistry:
     def __init__(self, hooks: Hooks) -> None:
         self._hooks = hooks
         self._tools: dict[tuple[str | None, str], tuple[Tool, SchemaSpec]] = {}
+        self._schemas: dict[str | None, list[JsonObject]] = {}
 
     def register(self, tool: Tool, *, agent: str | None = None) -> Remover:
         """Offer `tool` to every agent, or to one. Raises `DuplicateError` when an agent would see two of that name."""
@@ -31,12 +32,14 @@ class ToolRegistry:
         key = (agent, tool.name)
         entry = (tool, from_json_schema(tool.parameters))
         self._tools[key] = entry
+        self._schemas.clear()
         self._hooks.emit("tools/change", agent=agent)
 
         def remove() -> None:
             # the name may have been registered anew since; only our own entry is ours to remove
             if self._tools.get(key) is entry:
                 del self._tools[key]
+                self._schemas.clear()
                 self._hooks.emit("tools/change", agent=agent)
 
         return remove
@@ -47,12 +50,19 @@ class ToolRegistry:
         return found[0] if found else None
 
     def schemas(self, agent: str) -> list[JsonObject]:
-        """`[{name, description, parameters}]` for the model, by name: the order never depends on who came first."""
-        visible = [tool for (scope, _), (tool, _) in self._tools.items() if scope is None or scope == agent]
-        return [
-            {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
-            for tool in sorted(visible, key=lambda tool: tool.name)
-        ]
+        """`[{name, description, parameters}]` for the model, by name: the order never depends on who came first.
+
+        The same list each time, until a tool comes or goes: do not change it.
+        """
+        scope = agent if any(scope == agent for scope, _ in self._tools) else None
+        rows = self._schemas.get(scope)
+        if rows is None:
+            visible = [tool for (owner, _), (tool, _) in self._tools.items() if owner is None or owner == scope]
+            rows = self._schemas[scope] = [
+                {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+                for tool in sorted(visible, key=lambda tool: tool.name)
+            ]
+        return rows
 
     async def execute(self, call: ToolCall, context: ToolContext, *, agent: str) -> ToolOutcome:
         """Run one call. Failures are outcomes: codes `UNKNOWN_TOOL`, `INVALID_ARGS`, the error's own, `TOOL_FAILED`."""

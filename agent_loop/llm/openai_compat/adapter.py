@@ -52,7 +52,7 @@ class OpenAICompatAdapter(LlmAdapter):
         self._runtime = runtime
         self._idle_timeout = idle_timeout
         self._transport = transport
-        self._making = anyio.Lock()
+        self._making = anyio.Lock(fast_acquire=True)
 
     async def stream(self, request: LlmRequest) -> AsyncGenerator[StreamChunk]:
         """One answer; see `LlmAdapter.stream`. Errors carry the codes of contract §5."""

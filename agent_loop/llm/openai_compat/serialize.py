@@ -85,6 +85,9 @@ def _shown_by_tools(message: Message, urls: Mapping[str, str]) -> list[JsonObjec
 def _wire_messages(message: Message, urls: Mapping[str, str] | None) -> list[JsonObject]:
     """`urls` None: the model takes no images."""
     content = message["content"]
+    if len(content) == 1 and content[0]["type"] == "text" and content[0]["text"]:
+        # most messages are this, and every prompt sends all of them again
+        return [{"role": message["role"], "content": content[0]["text"]}]
     if message["role"] == "assistant":
         return [_assistant(content)]
     # results first: a provider wants them right behind the message that made the calls
