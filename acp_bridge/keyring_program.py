@@ -62,4 +62,9 @@ class KeyringProgram(Keyring):
         except TimeoutError:
             raise KeyringFailure(f"it did not answer within {self._seconds:g} s") from None
         said = done.stderr.decode(errors="replace").strip().splitlines()
-        return done.returncode, done.stdout.decode(errors="replace"), said[-1][:_MAX_REASON] if said else ""
+        return done.returncode, done.stdout.decode(errors="replace"), _sentence(said[-1]) if said else ""
+
+
+def _sentence(line: str) -> str:
+    """The first sentence of a traceback's last line."""
+    return line.removeprefix("keyring.errors.").partition(". ")[0][:_MAX_REASON]

@@ -57,7 +57,7 @@ def log_in(desk: Desk, account: Account, *, verify: bool) -> int:
         try:
             key = _read_key(desk, account)
         except (_NoKey, EOFError) as error:
-            desk.say(f"{error or 'no key was given'}; nothing is stored")
+            desk.say(f"{str(error) or 'no key was given'}; nothing is stored")
             return NO_KEY
         desk.secrets.add(f"credentials.{account.provider}", key, configured=True)
         verdict = anyio.run(desk.check, key) if verify else None

@@ -1,8 +1,10 @@
-"""Where the agent says at once that it cannot run."""
+"""Where the agent says at once that it cannot run, and what it knows of its own start."""
+
+import sys
 
 import pytest
 
-from acp_bridge.command_line import refuse_platform
+from acp_bridge.command_line import own_command, refuse_platform, sign_in_place, told_environment
 
 
 def test_windows_is_refused_with_the_way_out():
@@ -13,3 +15,32 @@ def test_windows_is_refused_with_the_way_out():
 @pytest.mark.parametrize("platform", ["linux", "darwin"])
 def test_other_systems_are_not(platform):
     refuse_platform(platform)
+
+
+@pytest.mark.parametrize(
+    ("words", "place"),
+    [
+        ([], None),
+        (["login"], 1),
+        (["logout", "--all"], 1),
+        (["--model", "local/big", "login", "--status"], 3),
+        (["--model=login", "logout"], 2),
+        (["--model", "login"], None),
+        (["--model", "login", "login"], 3),
+    ],
+)
+def test_login_may_stand_behind_the_flags_of_the_agent(words, place):
+    assert sign_in_place(["login", *words]) == place
+
+
+def test_the_agent_knows_how_it_is_started_again(tmp_path):
+    program = tmp_path / "agent"
+    program.touch(0o755)
+    assert own_command([str(program), "--model", "m"]) == (str(program), "--model", "m")
+    program.chmod(0o644)
+    assert own_command([str(program)]) == (sys.executable, str(program))
+
+
+def test_what_a_login_in_a_terminal_is_told_holds_no_secret():
+    told = {"DSH_CONFIG": "/c", "DEEPSEEK_BASE_URL": "https://me:pw@host", "DSH_MODEL": "", "DEEPSEEK_API_KEY": "k"}
+    assert told_environment(told) == {"DSH_CONFIG": "/c"}

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.support.bridge_world import bridge_world
+from tests.support.scripted_adapter import says
 
 
 async def test_initialize_names_the_agent_and_exactly_what_it_can(tmp_path):
@@ -68,9 +69,45 @@ async def test_authenticate_without_a_key_says_what_to_set(tmp_path):
     assert "TEST_KEY" in error["message"]
 
 
-async def test_an_unknown_auth_method_is_refused(tmp_path):
+async def test_an_unknown_auth_method_is_refused_and_so_is_one_that_is_run_in_a_terminal(tmp_path):
+    async with bridge_world(cwd=tmp_path, capabilities={"auth": {"terminal": True}}) as world:
+        unknown, terminal = [await world.error("authenticate", methodId=method) for method in ("nope", "login")]
+    assert (unknown["code"], terminal["code"]) == (-32602, -32602)
+    assert "is unknown; use 'api-key'" in unknown["message"]
+    assert "is run in a terminal; use 'api-key'" in terminal["message"]
+
+
+async def test_after_a_logout_a_prompt_needs_a_key_until_the_client_authenticates(tmp_path):
+    async with bridge_world(says("hello"), cwd=tmp_path, capabilities={"auth": {"terminal": True}}) as world:
+        session = await world.new_session()
+        assert await world.call("logout") == {}
+        prompt = {"sessionId": session, "prompt": [{"type": "text", "text": "hello"}]}
+        refused = await world.error("session/prompt", **prompt)
+        assert (refused["code"], refused["data"]["methods"]) == (-32000, ["api-key", "login"])
+        assert "you have signed out" in refused["message"]
+        assert await world.call("authenticate", methodId="api-key") == {}
+        assert (await world.prompt(session))["stopReason"] == "end_turn"
+
+
+async def test_a_key_that_is_stored_meanwhile_serves_the_next_prompt_and_a_logout_removes_it(tmp_path):
+    async with bridge_world(says("hello"), cwd=tmp_path, key=None) as world:
+        session = await world.new_session()
+        store = world.connection.authority.store
+        await store.save("test", "k-0123456789")
+        assert (await world.prompt(session))["stopReason"] == "end_turn"
+        assert await world.call("logout") == {}
+        assert store.entries() == {}
+        assert (await world.error("authenticate", methodId="api-key"))["code"] == -32000
+
+
+async def test_a_logout_that_cannot_remove_a_key_says_so(tmp_path):
     async with bridge_world(cwd=tmp_path) as world:
-        assert (await world.error("authenticate", methodId="nope"))["code"] == -32602
+        (tmp_path / ".keys").mkdir()
+        (tmp_path / ".keys" / "credentials.json").write_text("damaged")
+        error = await world.error("logout")
+    assert error["code"] == -32603
+    assert error["data"]["reason"] == "credentials"
+    assert "is damaged" in error["message"]
 
 
 async def test_params_that_do_not_fit_are_named(tmp_path):

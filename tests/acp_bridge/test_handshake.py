@@ -69,7 +69,47 @@ def test_the_sessions_that_it_can_list_resume_close_and_delete_are_offered_and_f
 
 
 def test_a_provider_without_a_key_offers_no_way_to_sign_in():
-    assert greeted(line(), variable=None)[1]["result"]["authMethods"] == []
+    result = greeted(line(), variable=None)[1]["result"]
+    assert result["authMethods"] == []
+    assert "auth" not in result["agentCapabilities"]
+
+
+TERMINAL = {"type": "terminal", "id": "login", "name": "Log in", "args": ["login"]}
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "terminal"),
+    [
+        ({}, None),
+        ({"auth": None}, None),
+        ({"auth": {"terminal": "yes"}}, None),
+        ({"auth": [], "_meta": {"terminal-auth": True}}, None),
+        ({"auth": {"terminal": True}}, TERMINAL),
+        ({"auth": {"terminal": True}, "_meta": {"terminal-auth": False}}, TERMINAL),
+        (
+            {"auth": {"terminal": True}, "_meta": {"terminal-auth": True}},
+            TERMINAL
+            | {
+                "_meta": {
+                    "terminal-auth": {
+                        "command": "/bin/dsh-acp-agent",
+                        "args": ["--model", "m", "login"],
+                        "env": {"DSH_MODEL": "n"},
+                        "label": "dsh-acp-agent login",
+                    }
+                }
+            },
+        ),
+    ],
+)
+def test_a_client_with_a_terminal_is_told_how_to_log_in_there(capabilities, terminal):
+    result = greeted(line(params={"protocolVersion": 1, "clientCapabilities": capabilities}))[1]["result"]
+    assert result["agentCapabilities"]["auth"] == {"logout": {}}
+    first, *rest = result["authMethods"]
+    assert first["id"] == "api-key"
+    for method in rest:
+        assert "Asks for the key of deepseek" in method.pop("description")
+    assert rest == ([terminal] if terminal else [])
 
 
 @pytest.mark.parametrize(
