@@ -11,6 +11,7 @@ from typing import Any
 
 import anyio
 
+from acp_bridge.client_files import ClientFiles
 from acp_bridge.live_session import LiveSession
 from acp_bridge.permission.modes import MODE_IDS
 from acp_bridge.permission.policy import EditorPolicy
@@ -181,6 +182,9 @@ class Bridge:
             changed.set()
 
     def _enter(self, agent: Agent) -> LiveSession:
+        reads, writes = self.capabilities.read_files, self.capabilities.write_files
+        if reads or writes:
+            agent.files = ClientFiles(self._wire, agent.id, reads=reads, writes=writes)
         live = LiveSession(
             agent,
             wire=self._wire,

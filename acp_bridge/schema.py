@@ -207,6 +207,12 @@ class TerminalExit(Incoming):
     signal: str | None = None
 
 
+class FileText(Incoming):
+    """The answer to `fs/read_text_file`."""
+
+    content: str
+
+
 class TerminalText(Incoming):
     """The answer to `terminal/output`; `exit_status` stays raw, a malformed one reads as absent."""
 

@@ -4,9 +4,11 @@ May not know: how the new text comes about, where it is kept. Invariant: a file 
 is does not change; what the card shows in the end is what was really written.
 """
 
+import re
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import partial
+from typing import Final
 
 import anyio.to_thread
 
@@ -25,6 +27,8 @@ from agent_loop.tools.seam import (
     resolved_path,
 )
 from agent_loop.vocabulary import Block, JsonObject, text_block
+
+_MARK: Final = re.compile(r"\[redacted:[^\]\n]+\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +103,18 @@ class ChangingTool(Tool):
 
     def _work_out(self, arguments: JsonObject, old: str | None, place: Place) -> _Plan:
         rewrite = self.rewrite(arguments, old, place.path)
+        if old is not None and (mark := _foreign_mark(old, rewrite.text)):
+            raise FileProblem(
+                f"{mark} is not what stands in {place.path}: it is shown to you in the place of a secret, which the "
+                "change would destroy; change the lines around it with edit",
+                "NO_MATCH",
+            )
         return _Plan(place, rewrite, changes_of(place.path, old, rewrite.text))
+
+
+def _foreign_mark(old: str, new: str) -> str | None:
+    """A redaction mark that the old text does not have."""
+    return next((mark for mark in _MARK.findall(new) if mark not in old), None)
 
 
 def _facts(changes: Changes) -> JsonObject:

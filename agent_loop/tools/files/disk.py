@@ -61,8 +61,26 @@ def read_text(place: Place) -> str | None:
     with os.fdopen(descriptor, "rb") as file:
         data = file.read(WHOLE_LIMIT + 1)
     if len(data) > WHOLE_LIMIT:
-        raise FileProblem(f"{place.path} is larger than {WHOLE_LIMIT >> 20} MiB; change it with a command", "TOO_LARGE")
+        raise _too_large(place)
     return data.decode("utf-8", "surrogateescape")
+
+
+def check_text(place: Place) -> bool:
+    """Whether there is such a file. Blocking. Raises as `read_text` does."""
+    try:
+        descriptor = _open_text(place)
+    except FileNotFoundError:
+        return False
+    try:
+        if os.fstat(descriptor).st_size > WHOLE_LIMIT:
+            raise _too_large(place)
+    finally:
+        os.close(descriptor)
+    return True
+
+
+def _too_large(place: Place) -> FileProblem:
+    return FileProblem(f"{place.path} is larger than {WHOLE_LIMIT >> 20} MiB; change it with a command", "TOO_LARGE")
 
 
 def _open_text(place: Place) -> int:
