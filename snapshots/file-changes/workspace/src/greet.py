@@ -1,0 +1,5 @@
+PLANET = "Mars"
+
+
+def greet() -> str:
+    return f"Hello, {PLANET}!"
