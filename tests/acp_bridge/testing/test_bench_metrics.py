@@ -113,10 +113,10 @@ def suite(tmp_path):
     return Contender("a stub", STUB, tmp_path)
 
 
-def test_a_suite_of_scenarios_is_timed_scenario_by_scenario(tmp_path):
+def test_a_suite_of_scenarios_is_timed_as_a_whole(tmp_path):
     figures = METRICS["snapshots"](world_of(tmp_path), suite(tmp_path), replace(TINY, most_scenarios=1))
     assert figures["scenarios"] == 1
-    assert figures["max_s"] == figures["mean_s"] > 0
+    assert figures["mean_s"] >= figures["max_s"] > 0
 
 
 def test_a_scenario_that_fails_has_no_time(tmp_path):
