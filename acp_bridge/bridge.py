@@ -22,6 +22,7 @@ from agent_loop.abort import AbortSignal
 from agent_loop.agent import Agent, AgentOptions
 from agent_loop.commands.registry import CommandRegistry
 from agent_loop.hooks import Hooks
+from agent_loop.mcp.host import McpHost
 from agent_loop.registry import AgentRegistry
 from agent_loop.runtime import Runtime
 from agent_loop.session.log import Session
@@ -49,6 +50,7 @@ class Parts:
     tools: ToolRegistry
     commands: CommandRegistry
     executor: BashExecutor
+    mcp: McpHost
     policy: EditorPolicy
     hooks: Hooks
     runtime: Runtime
@@ -165,7 +167,9 @@ class Bridge:
             await live.agent.when_idle()
             await live.answered()
         await live.agent.dispose()
-        await self.parts.executor.release(live.id)
+        async with anyio.create_task_group() as ending:
+            ending.start_soon(self.parts.executor.release, live.id)
+            ending.start_soon(self.parts.mcp.release, live.id)
         live.close()
         await live.answered()
         self.parts.policy.forget(live.id)

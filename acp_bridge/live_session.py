@@ -75,7 +75,6 @@ class LiveSession:
         self.agent = agent
         self.capabilities = capabilities
         self._terminal_environment = terminal_environment
-        self.unused_servers: tuple[str, ...] = ()
         self._wire = wire
         self._find_tool = find_tool
         self._window = window
@@ -98,7 +97,6 @@ class LiveSession:
         listeners: dict[str, Callable[..., Any]] = {
             "agent/inbox/claimed": self._on_claimed,
             "agent/inbox/discarded": self._on_discarded,
-            "agent/turn-start": self._on_turn_start,
             "agent/turn-end": self._on_turn_end,
             "agent/status": self._on_status,
             "agent/flow": self._on_flow,
@@ -297,18 +295,6 @@ class LiveSession:
                 await self._wire.drained()
             finally:
                 remove()
-
-    def _on_turn_start(self, _agent: Agent, _turn: int) -> None:
-        if self.unused_servers:
-            names, self.unused_servers = ", ".join(self.unused_servers), ()
-            self.agent.session.append(
-                "session/notice",
-                {
-                    "severity": "warning",
-                    "title": "MCP servers are not used yet",
-                    "description": f"This version cannot connect to them: {names}.",
-                },
-            )
 
     def _on_claimed(self, _agent: Agent, message: InboxMessage, turn: int) -> None:
         if prompt := self._prompts.get(message.id):

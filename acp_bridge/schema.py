@@ -5,8 +5,10 @@ and after parsing nobody checks a shape again.
 """
 
 from typing import Annotated, Any, Literal, TypeVar, cast
+from urllib.parse import urlsplit
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -77,6 +79,58 @@ class AuthenticateParams(Incoming):
 
 class LogoutParams(Incoming):
     pass
+
+
+def _pairs(value: Any) -> object:
+    """Some clients send a table where the protocol has a list of `{name, value}`."""
+    if not isinstance(value, dict):
+        return _empty_list(value)
+    return [{"name": name, "value": text} for name, text in cast("dict[str, Any]", value).items()]
+
+
+def _has_address(url: str) -> str:
+    if not urlsplit(url).hostname:
+        raise ValueError("has no host")
+    return url
+
+
+Text = Annotated[str, Field(pattern=r"^[^\x00]*$")]
+"""What a program can be given."""
+
+
+class McpVariable(Incoming):
+    name: Annotated[str, Field(pattern=r"^[^=\x00]+$")]
+    value: Text
+
+
+class McpHeader(Incoming):
+    name: Annotated[str, Field(min_length=1)]
+    value: str
+
+
+class McpProgram(Incoming):
+    """An entry of `mcpServers` that is started (stdio)."""
+
+    command: Annotated[Text, Field(min_length=1)]
+    args: Annotated[list[Text], BeforeValidator(_empty_list)] = []
+    env: Annotated[list[McpVariable], BeforeValidator(_pairs)] = []
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """`env` by name."""
+        return {row.name: row.value for row in self.env}
+
+
+class McpRemote(Incoming):
+    """An entry of `mcpServers` that is connected to (http, sse)."""
+
+    url: Annotated[str, Field(pattern=r"^https?://"), AfterValidator(_has_address)]
+    headers: Annotated[list[McpHeader], BeforeValidator(_pairs)] = []
+
+    @property
+    def given_headers(self) -> dict[str, str]:
+        """`headers` by name."""
+        return {row.name: row.value for row in self.headers}
 
 
 class NewSessionParams(Incoming):

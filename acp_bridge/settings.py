@@ -67,6 +67,7 @@ class _Table(BaseModel):
 IN_PROJECT: Final = "in-project"
 """Marks the fields that a project's own file may set: such a field can neither run anything nor redirect a key."""
 Word = Annotated[str, Field(min_length=1)]
+Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
@@ -153,6 +154,13 @@ class CompactionSettings(_Table):
     )
 
 
+class McpSettings(_Table):
+    """What servers of the Model Context Protocol, which the editor names, are given."""
+
+    timeout_seconds: Seconds = Field(default=30, description="time for a server to start and tell its tools")
+    call_timeout_seconds: Seconds = Field(default=300, description="time for one call of a server's tool")
+
+
 class UnstableSettings(_Table):
     """What the protocol does not hold stable yet, off unless switched on. `fork`: the method `session/fork`."""
 
@@ -180,6 +188,7 @@ class Config(_Table):
     env: EnvSettings = EnvSettings()
     sandbox: SandboxSettings = SandboxSettings()
     compaction: CompactionSettings = CompactionSettings()
+    mcp: McpSettings = McpSettings()
     unstable: UnstableSettings = UnstableSettings()
 
     @model_validator(mode="after")

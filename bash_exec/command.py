@@ -95,6 +95,10 @@ class RunningCommand:
             self.reason = reason
         self._wake.set()
 
+    async def exited(self) -> None:
+        """Return when the shell has exited, the monitor is lost, or somebody asked for the end."""
+        await self._wake.wait()
+
     async def watch(self, sink: OutputSink, *, timeout: float | None, drain: float) -> None:
         """Pump output until the shell has exited, then `drain` seconds for the rest; or until a reason to stop.
 

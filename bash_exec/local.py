@@ -36,6 +36,7 @@ from bash_exec.seam import (
 )
 from bash_exec.secrets import SecretRegistry
 from bash_exec.spill import SpillFolder
+from bash_exec.start_check import check_start
 from bash_exec.supervisor import BARE_INTERPRETER, Supervisor
 from bash_exec.tasks import TaskListeners, TaskRecord
 
@@ -187,7 +188,7 @@ class LocalBashExecutor(BashExecutor):
                 command.end_enclosure = partial(supervisor.end, taker)
             with anyio.move_on_after(supervisor.answer_bound):
                 await command.control.begun.wait()
-            await self._check_start(command, supervisor)
+            await check_start(command.control, supervisor, partial(self._explain, command.spec))
         except BaseException:
             await command.end()
             self._drop(command)
@@ -201,18 +202,6 @@ class LocalBashExecutor(BashExecutor):
             if not self._disposed:  # it may have happened meanwhile
                 self._enclosed.setdefault(owner, self._new_supervisor(prefix=prefix))
         return self._enclosed.get(owner, self._supervisor)
-
-    async def _check_start(self, command: RunningCommand, supervisor: Supervisor) -> None:
-        control = command.control
-        if control.failure is not None:
-            raise SpawnFailed(self._explain(command.spec, *control.failure))
-        if control.shell is None and control.monitor is not None:
-            raise SpawnFailed("the process above the command was stopped or killed while the command was starting")
-        if not control.begun.is_set():
-            await supervisor.replace()
-            raise SpawnFailed("the supervisor of commands did not answer; it has been replaced, run the command again")
-        if control.shell is None:
-            raise SpawnFailed("the supervisor of commands ended while the command was starting; run it again")
 
     def _explain(self, spec: CommandSpec, number: int, stage: str) -> str:
         reason = os.strerror(number)

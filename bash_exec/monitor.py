@@ -60,16 +60,16 @@ class Monitor:
         self._due: float | None = None
         self._agent_lost = False
 
-    def run(self, request: wire.Request, out: int, err: int) -> None:
-        """Start the command and stay until nothing of it is left. Closes `out` and `err`."""
+    def run(self, request: wire.Request, streams: list[int]) -> None:
+        """Start the command and stay until nothing of it is left. Closes `streams`: stdout, stderr, maybe stdin."""
         if not self._portable:
             adopt_orphans()
         wake = watch_children()[0]
         # before the shell: a command may stop or kill us at once, and the agent must know whom to end then
         self._say(f"{wire.WATCHING} {os.getpid()}")
-        started = self._spawn(request, out, err)
-        os.close(out)
-        os.close(err)
+        started = self._spawn(request, streams)
+        for descriptor in streams:
+            os.close(descriptor)
         if not started:
             return
         poller = select.poll()
@@ -85,7 +85,9 @@ class Monitor:
                     poller.unregister(self._control)
         self._say(wire.GONE)
 
-    def _spawn(self, request: wire.Request, out: int, err: int) -> bool:
+    def _spawn(self, request: wire.Request, streams: list[int]) -> bool:
+        out, err, *given = streams
+        no_input = (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0)
         stage = wire.STAGE_DIRECTORY
         try:
             os.chdir(request.directory)
@@ -93,12 +95,17 @@ class Monitor:
             self._shell = os.posix_spawnp(
                 request.shell,
                 [request.shell, "-c", request.command],
-                {**os.environ, MARKER: request.marker, "PWD": request.directory},
+                {
+                    **os.environ,
+                    **dict(entry.split("=", 1) for entry in request.environment),
+                    MARKER: request.marker,
+                    "PWD": request.directory,
+                },
                 file_actions=[
-                    (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
+                    (os.POSIX_SPAWN_DUP2, given[0], 0) if given else no_input,
                     (os.POSIX_SPAWN_DUP2, out, 1),
                     (os.POSIX_SPAWN_DUP2, err, 2),
-                    *((os.POSIX_SPAWN_CLOSE, descriptor) for descriptor in (out, err, self._control.fileno())),
+                    *((os.POSIX_SPAWN_CLOSE, descriptor) for descriptor in (*streams, self._control.fileno())),
                 ],
                 setsid=True,
                 setsigmask=(),

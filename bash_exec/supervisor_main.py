@@ -65,19 +65,20 @@ class CommandServer:
 
     def _receive(self) -> bool:
         """Take what has arrived and start what is whole; False when the agent is gone."""
-        data, descriptors, _flags, _address = socket.recv_fds(self._lifeline, 65536, wire.DESCRIPTORS)
+        data, descriptors, _flags, _address = socket.recv_fds(self._lifeline, 65536, wire.DESCRIPTORS + 1)
         self._descriptors += descriptors
         self._buffer += data
         while (request := wire.take_request(self._buffer)) is not None:
-            control, out, err = self._descriptors[: wire.DESCRIPTORS]
-            del self._descriptors[: wire.DESCRIPTORS]
+            count = wire.DESCRIPTORS + request.has_input
+            control, *streams = self._descriptors[:count]
+            del self._descriptors[:count]
             with socket.socket(fileno=control) as connection:
-                self._start(request, connection, out, err)
-            os.close(out)
-            os.close(err)
+                self._start(request, connection, streams)
+            for descriptor in streams:
+                os.close(descriptor)
         return bool(data)
 
-    def _start(self, request: wire.Request, control: socket.socket, out: int, err: int) -> None:
+    def _start(self, request: wire.Request, control: socket.socket, streams: list[int]) -> None:
         try:
             pid = os.fork()
         except OSError as error:
@@ -93,7 +94,7 @@ class CommandServer:
             for descriptor in (self._wake, self._wake_write, *self._descriptors):
                 os.close(descriptor)
             monitor = Monitor(control, grace=self._grace, orphan_grace=self._orphan_grace, portable=self._portable)
-            monitor.run(request, out, err)
+            monitor.run(request, streams)
             code = 0
         finally:
             os._exit(code)

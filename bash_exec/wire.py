@@ -2,13 +2,13 @@
 
 May not know: who sends it, processes, the loop. Loaded by the supervisor child too, so its imports stay light.
 Invariant: a request is one length-prefixed frame of NUL-separated fields and carries exactly `DESCRIPTORS`
-descriptors; a monitor speaks in lines.
+descriptors, and one more when it has an input; a monitor speaks in lines.
 """
 
 import os
 from typing import NamedTuple
 
-DESCRIPTORS = 3  # the monitor's control socket, the write ends of stdout and stderr
+DESCRIPTORS = 3  # the monitor's control socket, the write ends of stdout and stderr; then the read end of an input
 _PREFIX = 4
 
 KILL = b"K"  # run the kill ladder, then say `survivors`
@@ -28,17 +28,24 @@ STAGE_SHELL = "shell"
 
 
 class Request(NamedTuple):
-    """One command to start."""
+    """One command to start. `environment`: entries `NAME=VALUE` over those of the supervisor.
+
+    `has_input`: its standard input is a descriptor of the request; otherwise it is `/dev/null`.
+    """
 
     marker: str
     directory: str
     shell: str
     command: str
+    has_input: bool = False
+    environment: tuple[str, ...] = ()
 
 
 def encode_request(request: Request) -> bytes:
     """The frame of a request."""
-    payload = b"\0".join(os.fsencode(field) for field in request)
+    marker, directory, shell, command, has_input, environment = request
+    fields = (marker, directory, shell, command, "input" if has_input else "", *environment)
+    payload = b"\0".join(os.fsencode(field) for field in fields)
     return len(payload).to_bytes(_PREFIX, "big") + payload
 
 
@@ -47,9 +54,10 @@ def take_request(buffer: bytearray) -> Request | None:
     end = _PREFIX + int.from_bytes(buffer[:_PREFIX], "big")
     if len(buffer) < max(end, _PREFIX + 1):
         return None
-    marker, directory, shell, command = (os.fsdecode(field) for field in bytes(buffer[_PREFIX:end]).split(b"\0"))
+    fields = [os.fsdecode(field) for field in bytes(buffer[_PREFIX:end]).split(b"\0")]
     del buffer[:end]
-    return Request(marker, directory, shell, command)
+    marker, directory, shell, command, has_input, *environment = fields
+    return Request(marker, directory, shell, command, bool(has_input), tuple(environment))
 
 
 def encode_processes(word: str, processes: list[tuple[int, str]]) -> str:

@@ -13,6 +13,7 @@ import anyio
 from acp_bridge.bridge import Bridge, Parts
 from acp_bridge.composition.executors import make_executor
 from acp_bridge.composition.keys import make_credentials
+from acp_bridge.composition.mcp import make_mcp
 from acp_bridge.composition.models import provider_of
 from acp_bridge.composition.start import Start
 from acp_bridge.composition.toolset import make_tools
@@ -153,11 +154,13 @@ async def serve(start: Start) -> int | None:  # noqa: C901 - the closures are th
             tasks,
             roots=lambda session_id: agent.roots if (agent := registry.get(session_id)) else (),
         )
+        mcp = make_mcp(start, shown, tasks, hooks=hooks, tools=tools, replaying=replaying)
         parts = Parts(
             registry=registry,
             tools=tools,
             commands=commands,
             executor=executor,
+            mcp=mcp,
             policy=policy,
             hooks=hooks,
             runtime=runtime,
@@ -191,7 +194,9 @@ async def serve(start: Start) -> int | None:  # noqa: C901 - the closures are th
         async def end() -> None:
             with anyio.move_on_after(SHUTDOWN_SECONDS, shield=True):
                 await bridge.shutdown()
-                await executor.dispose()
+                async with anyio.create_task_group() as ending:
+                    ending.start_soon(executor.dispose)
+                    ending.start_soon(mcp.dispose)
 
         try:
             await peer.serve(V1Dispatcher(connection), preread=start.greeting.preread, on_eof=end)

@@ -35,13 +35,13 @@ async def test_null_lists_read_as_empty(tmp_path):
         await world.call("session/new", cwd=str(tmp_path), mcpServers=None, additionalDirectories=None)
 
 
-async def test_mcp_servers_never_fail_a_session_and_are_said_once_to_be_unused(tmp_path):
+async def test_mcp_servers_that_cannot_be_used_never_fail_a_session_and_are_named_once(tmp_path):
     async with bridge_world(fallback=says("hi"), cwd=tmp_path) as world:
-        session = await world.new_session(mcpServers=[{"name": "files", "command": "/x"}, 7, {"type": "http"}])
+        session = await world.new_session(mcpServers=[{"name": "files"}, 7, {"type": "http", "url": "ftp://x"}])
         await world.prompt(session)
         first = world.text()
         await world.prompt(session)
-    assert "files, number 2, number 3" in first
+    assert first.startswith("MCP servers are not available: files, number 2, number 3\nfiles: its entry cannot be used")
     assert world.text().count("MCP servers") == 1
 
 

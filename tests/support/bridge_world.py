@@ -1,6 +1,7 @@
 """A client on real pipes in front of the whole bridge; only the model is a double."""
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -23,15 +24,20 @@ from agent_loop.commands.permissions import PermissionsCommand
 from agent_loop.commands.registry import CommandRegistry
 from agent_loop.commands.status import StatusCommand
 from agent_loop.commands.title import TitleCommand
+from agent_loop.mcp.host import McpHost
+from agent_loop.mcp.seam import Limits
+from agent_loop.mcp.session_servers import McpParts
 from agent_loop.runtime import VirtualRuntime
 from agent_loop.session.store import SessionStore
 from agent_loop.titles import install_titles
 from bash_exec.fake import FakeBashExecutor, FakeCommand
+from bash_exec.service import Services
 from tests.support.agent_world import OPTIONS, World, agent_world
 from tests.support.official import referee, schema_referee
 from tests.support.wire_client import WireClient, wire
 
 WINDOW = 1000
+MCP_LIMITS = Limits(connect=20, call=20, first_call_waits=20)
 
 
 @dataclass
@@ -157,6 +163,7 @@ async def bridge_world(
 
     async def end() -> None:
         await world.bridge.shutdown()
+        await world.bridge.parts.mcp.dispose()
 
     def tell(session_id: str, title: str, description: str) -> None:
         notice = {"severity": "warning", "title": title, "description": description}
@@ -176,11 +183,15 @@ async def bridge_world(
         commands.register(PermissionsCommand(book))
         install_titles(agents.hooks)
         executor = FakeBashExecutor(shell or {}, task_group=agents.tasks)
+        services = Services(environment=dict(os.environ))
+        mcp_parts = McpParts(agents.hooks, agents.tools, services, agents.secrets, f"{cwd}/mcp-logs", limits=MCP_LIMITS)
+        mcp = McpHost(mcp_parts, agents.tasks)
         parts = Parts(
             registry=agents.registry,
             tools=agents.tools,
             commands=commands,
             executor=executor,
+            mcp=mcp,
             policy=policy,
             hooks=agents.hooks,
             runtime=agents.runtime,

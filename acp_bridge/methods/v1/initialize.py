@@ -14,7 +14,7 @@ AGENT_INFO = {"name": "dsh-acp-agent", "title": "DSH coding agent", "version": V
 AGENT_CAPABILITIES: dict[str, Any] = {
     "loadSession": True,
     "promptCapabilities": {"image": False, "audio": False, "embeddedContext": True},
-    "mcpCapabilities": {"http": False, "sse": False},
+    "mcpCapabilities": {"http": True, "sse": True},
     "sessionCapabilities": {"list": {}, "resume": {}, "close": {}, "delete": {}, "additionalDirectories": {}},
 }
 API_KEY_METHOD = "api-key"

@@ -7,11 +7,12 @@ update of its session, `session/load`'s follows its whole replay, `session/close
 import os
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import Any, cast
+from typing import Any
 
 from acp_bridge.first_session import OpenedSession
 from acp_bridge.live_session import LiveSession
 from acp_bridge.methods.v1.connection import Connection, not_found, store_failure
+from acp_bridge.methods.v1.mcp_servers import server_entries
 from acp_bridge.permission.modes import MODE_IDS, mode_state
 from acp_bridge.rpc.call import Call
 from acp_bridge.rpc.codes import INVALID_PARAMS, METHOD_NOT_FOUND
@@ -33,7 +34,7 @@ def adopt(connection: Connection, opened: OpenedSession) -> None:
     """Make the session whose `session/new` the light path has answered."""
     params = parse(NewSessionParams, opened.params)
     live = connection.bridge.new(params.cwd, roots=params.additional_directories, session_id=opened.session_id)
-    live.unused_servers = _server_names(params.mcp_servers)
+    connection.bridge.parts.mcp.open(live.agent, server_entries(params.mcp_servers))
     _advertise(connection, live)
 
 
@@ -107,7 +108,7 @@ async def _open(connection: Connection, params: LoadSessionParams) -> LiveSessio
 
 
 def _opened(connection: Connection, live: LiveSession, params: NewSessionParams, call: Call) -> dict[str, Any]:
-    live.unused_servers = _server_names(params.mcp_servers)
+    connection.bridge.parts.mcp.open(live.agent, server_entries(params.mcp_servers))
     call.after_response(lambda: _advertise(connection, live))
     return {"modes": mode_state(connection.bridge.parts.policy.mode(live.id))}
 
@@ -147,11 +148,3 @@ def _check_roots(params: NewSessionParams) -> None:
 
 def _bad_directory(name: str, path: str, what: str) -> RpcError:
     return RpcError(INVALID_PARAMS, f"Invalid params: {name} {path!r:.200} {what}")
-
-
-def _server_names(servers: list[Any]) -> tuple[str, ...]:
-    names: list[str] = []
-    for index, server in enumerate(servers):
-        name: object = cast("dict[str, Any]", server).get("name") if isinstance(server, dict) else None
-        names.append(name if isinstance(name, str) and name else f"number {index + 1}")
-    return tuple(names)
