@@ -22,15 +22,9 @@ _FIRST_CALL_WAITS = 5.0  # seconds from the opening: most programs are there by 
 
 
 def make_mcp(
-    start: Start,
-    environment: Mapping[str, str],
-    tasks: TaskGroup,
-    *,
-    hooks: Hooks,
-    tools: ToolRegistry,
-    replaying: bool,
+    start: Start, environment: Mapping[str, str], tasks: TaskGroup, *, hooks: Hooks, tools: ToolRegistry
 ) -> McpHost:
-    """Programs get `environment`. `replaying`: the tools belong to what was recorded, so they are waited for."""
+    """Programs get `environment`. The tools belong to what is recorded: a recording and its replay wait for all."""
     limits = start.settings.config.mcp
     parts = McpParts(
         hooks=hooks,
@@ -41,7 +35,7 @@ def make_mcp(
         limits=Limits(
             connect=limits.timeout_seconds,
             call=limits.call_timeout_seconds,
-            first_call_waits=limits.timeout_seconds if replaying else _FIRST_CALL_WAITS,
+            first_call_waits=limits.timeout_seconds if start.settings.snapshot else _FIRST_CALL_WAITS,
         ),
     )
     return McpHost(parts, tasks)

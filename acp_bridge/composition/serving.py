@@ -154,7 +154,7 @@ async def serve(start: Start) -> int | None:  # noqa: C901 - the closures are th
             tasks,
             roots=lambda session_id: agent.roots if (agent := registry.get(session_id)) else (),
         )
-        mcp = make_mcp(start, shown, tasks, hooks=hooks, tools=tools, replaying=replaying)
+        mcp = make_mcp(start, shown, tasks, hooks=hooks, tools=tools)
         parts = Parts(
             registry=registry,
             tools=tools,

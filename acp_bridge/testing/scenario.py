@@ -160,8 +160,8 @@ _PROMPT = {"text", "blocks"}
 # operation → (needed fields, allowed further fields)
 OPERATIONS: Mapping[str, tuple[set[str], set[str]]] = {
     "initialize": (set(), {"terminalOutput", "capabilities"}),
-    "newSession": (set(), {"additionalDirectories"}),
-    "newSessionExpectError": (set(), {"cwd", "additionalDirectories"}),
+    "newSession": (set(), {"additionalDirectories", "mcpServers"}),
+    "newSessionExpectError": (set(), {"cwd", "additionalDirectories", "mcpServers"}),
     "loadSession": (set(), set()),
     "resumeSession": (set(), set()),
     "closeSession": (set(), set()),

@@ -52,6 +52,7 @@ class SessionServers:
         self._before = before
         self._servers: list[Server] = [entry for entry in entries if not isinstance(entry, Refused)]
         self._connections: list[Connection] = []
+        self._lost: list[tuple[str, str]] = []
         self._untold = [(entry.name, entry.reason) for entry in entries if isinstance(entry, Refused)]
         self._waited = anyio.Event()  # the model may be called
         self._has_waited = False
@@ -96,7 +97,7 @@ class SessionServers:
             secrets=parts.secrets,
             log_root=parts.log_root,
             limits=parts.limits,
-            tell=lambda name, problem: self._untold.append((name, problem)),
+            tell=lambda name, problem: self._lost.append((name, problem)),
         )
         for server in self._servers:
             prefixes.append(server_prefix(server.name, prefixes.__contains__))
@@ -115,15 +116,23 @@ class SessionServers:
 
     async def _before_call(self, request: LlmRequest, following: Callable[[LlmRequest], Any]) -> Any:
         await self._waited.wait()
-        if not self._has_waited:
-            self._has_waited = True
+        first, self._has_waited = not self._has_waited, True
+        self._collect()
+        if first:
             late = (connection.name for connection in self._connections if not connection.settled.is_set())
             self._untold += [(name, "it is still starting; its tools come when it is ready") for name in late]
         self._tell()
         return await following(replace(request, tools=self._parts.tools.schemas(self._agent.id)))
 
     def _on_turn_start(self, _agent: Agent, _turn: int) -> None:
+        # before the first call only what is certain from the beginning: what is said then depends on no race
+        if self._has_waited:
+            self._collect()
         self._tell()
+
+    def _collect(self) -> None:
+        self._untold += self._lost
+        self._lost.clear()
 
     def _tell(self) -> None:
         """Log what is not said yet."""

@@ -56,7 +56,13 @@ class OpenCard:
 
 
 def _content(blocks: list[Block]) -> list[dict[str, Any]]:
-    return [{"type": "content", "content": {"type": "text", "text": cut(_readable(block))}} for block in blocks]
+    return [{"type": "content", "content": _shown(block)} for block in blocks]
+
+
+def _shown(block: Block) -> dict[str, Any]:
+    if block["type"] == "image" and "data" in block:
+        return {"type": "image", "data": block["data"], "mimeType": block.get("mimeType", "image/png")}
+    return {"type": "text", "text": cut(_readable(block))}
 
 
 def _readable(block: Block) -> str:
