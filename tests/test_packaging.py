@@ -23,6 +23,8 @@ RUNTIME = {
     "pydantic",
     "structlog",
     "httpcore2",
+    "httpx2",
+    "mcp",
     "platformdirs",
     "rich",
     "markdown-it-py",
