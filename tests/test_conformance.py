@@ -27,7 +27,7 @@ BY_ID = {rule.id: rule for rule in RULES}
 RED = {"broken", "warning"}
 
 # what our agent does not have yet: these rules find nothing to look at, or say so
-NOT_IN_OURS = {"WIRE-16", "AUTH-06", *NEEDS_A_RICH_AGENT}
+NOT_IN_OURS = {"WIRE-16", *NEEDS_A_RICH_AGENT}
 # of those, every fourth row and the one whose stimulus finds no tool show by default that this is still so
 SHOWN = {rule.id for number, rule in enumerate(RULES) if number % 4 == 0} | {"WIRE-16"}
 # what tests of the bridge show as well, in a fraction of the time

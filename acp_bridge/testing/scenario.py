@@ -172,6 +172,8 @@ OPERATIONS: Mapping[str, tuple[set[str], set[str]]] = {
     "cancel": (set(), set()),
     "setMode": ({"modeId"}, set()),
     "setConfigOption": ({"configId", "value"}, set()),
+    "request": ({"method"}, {"params"}),
+    "requestExpectError": ({"method"}, {"params"}),
     "waitForTurnEnd": (set(), {"timeoutMs"}),
     "waitForUpdate": ({"match"}, {"timeoutMs"}),
     "expectQuiet": ({"ms"}, set()),

@@ -61,6 +61,14 @@ def test_a_session_can_be_refused_as_expected(tmp_path):
     assert "it succeeded" in play(tmp_path, {"op": "newSessionExpectError"}).failures[0]
 
 
+def test_any_method_can_be_asked_for_with_either_outcome(tmp_path):
+    known = {"op": "request", "method": "initialize", "params": {"protocolVersion": 1}}
+    refused = {"op": "requestExpectError", "method": "session/new", "params": {"cwd": "relative"}}
+    assert play(tmp_path, known, refused).failures == []
+    assert "step 3 (request): answered with an error" in play(tmp_path, refused | {"op": "request"}).failures[0]
+    assert "it succeeded" in play(tmp_path, known | {"op": "requestExpectError"}).failures[0]
+
+
 def test_a_session_that_does_not_exist_yet_fails_the_run(tmp_path):
     run = play(tmp_path, prompt("say x", session="b"))
     assert run.failures == ["step 3 (prompt): session 'b' does not exist yet"]
