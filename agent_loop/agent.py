@@ -17,6 +17,7 @@ from agent_loop.inbox import Inbox, InboxMessage, Target
 from agent_loop.llm.fingerprint import Scrub
 from agent_loop.llm.history import ReasoningPolicy
 from agent_loop.llm.service import LlmService
+from agent_loop.prompt import roots_section
 from agent_loop.runtime import Runtime
 from agent_loop.session.log import Session
 from agent_loop.step import AgentOptions, TurnContext
@@ -213,6 +214,12 @@ class Agent:
         finally:
             self._disposal.set()
 
+    def _turn_options(self) -> AgentOptions:
+        options, further = self.options, self.roots[1:]
+        if not further:
+            return options
+        return replace(options, system_prompt=(*options.system_prompt, roots_section(further)))
+
     def _notify(self, name: str, *args: Any) -> None:
         self._services.hooks.emit(name, self, *args, agent=self.id)
 
@@ -250,7 +257,7 @@ class Agent:
         context = TurnContext(
             agent=self,
             session=self.session,
-            options=self.options,
+            options=self._turn_options(),
             llm=services.llm,
             tools=services.tools,
             dispatch=self._dispatch,

@@ -26,6 +26,12 @@ def render(sections: Iterable[PromptSection]) -> str | None:
     return "\n\n".join(text for text in texts if text) or None
 
 
+def roots_section(directories: Iterable[str]) -> PromptSection:
+    """Which directories belong to the workspace beside the project's."""
+    listed = "\n".join(f"- {path}" for path in directories)
+    return PromptSection("roots", 901, f"These directories belong to the workspace, too:\n{listed}")
+
+
 _ROLE = """\
 You are a coding agent that works inside the user's editor. You reach the project through tools for files and through \
 shell commands; the user watches them live, sees each change as a diff, and reads your answer in a chat panel that \
