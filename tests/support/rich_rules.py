@@ -19,5 +19,4 @@ NEEDS_A_RICH_AGENT = (
     "ELIC-01",
     "ELIC-02",
     "ELIC-03",
-    "MCP-04",
 )
