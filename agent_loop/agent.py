@@ -11,9 +11,10 @@ from typing import Any, Literal
 import anyio
 
 from agent_loop.abort import AbortController
+from agent_loop.compaction import room_is_needed
 from agent_loop.errors import AgentDisposedError
 from agent_loop.hooks import Hooks
-from agent_loop.inbox import Inbox, InboxMessage, Target
+from agent_loop.inbox import COMPACTION, Inbox, InboxMessage, Pending, Target
 from agent_loop.llm.fingerprint import Scrub
 from agent_loop.llm.history import ReasoningPolicy
 from agent_loop.llm.service import LlmService
@@ -27,6 +28,7 @@ from agent_loop.tools.files.seam import FileBackend
 from agent_loop.tools.registry import ToolRegistry
 from agent_loop.tools.seam import PermissionPolicy
 from agent_loop.turn import Turn
+from agent_loop.vocabulary import Trigger
 
 __all__ = ["Agent", "AgentOptions", "AgentServices", "InboxMessage"]
 
@@ -234,13 +236,17 @@ class Agent:
     async def _drive(self) -> None:
         try:
             while self._inbox.owes_a_turn:
-                await self._run_turn()
+                # tried once before each turn: what does not help now is no reason not to answer
+                if await room_is_needed(self.session, self.options):
+                    await self._run_turn([], COMPACTION)
+                if self._inbox.owes_a_turn:
+                    await self._run_turn(*self._inbox.claim_turn())
         finally:
             self._status = "idle"
             self._settled.set()
             self._notify("agent/status", "idle")
 
-    async def _run_turn(self) -> None:
+    async def _run_turn(self, claimed: list[Pending], trigger: Trigger) -> None:
         services, abort = self._services, AbortController()
         self._abort = abort
         self._dispatch = ToolDispatch(
@@ -266,7 +272,6 @@ class Agent:
             signal=abort.signal,
         )
         self._turn = Turn(context, self._inbox, disposed=lambda: self.disposed, flush_seconds=services.flush_seconds)
-        claimed, trigger = self._inbox.claim_turn()
         try:
             await self._turn.run(claimed, trigger)
         finally:

@@ -13,15 +13,21 @@ from agent_loop.vocabulary import Block, Source, Trigger
 Target = Literal["next-turn", "next-step"]
 
 PLUGIN: Final = "plugin"
+COMPACTION: Final[Trigger] = {"kind": "compaction"}
 
 
 @dataclass(frozen=True, slots=True)
 class InboxMessage:
-    """One message to the model. `id` is unique among the pending ones; `content` are blocks as the sender made them."""
+    """One message to the model. `id` is unique among the pending ones; `content` are blocks as the sender made them.
+
+    `compaction`: no message at all, but the wish, with these instructions, to have the history summarised; it gets a
+    turn of its own in its place among the next-turn messages.
+    """
 
     id: str
     content: list[Block]
     source: Source
+    compaction: str | None = None
 
 
 @dataclass(slots=True)
@@ -79,6 +85,8 @@ class Inbox:
         """
         head = self._next_turn[:1]
         del self._next_turn[:1]
+        if head and head[0].message.compaction is not None:
+            return head, COMPACTION
         steps = self.claim_step()
         # the next-turn message is the cause, else the first next-step one that woke
         cause = next((item for item in (*head, *steps) if not item.context), None)

@@ -25,7 +25,7 @@ from agent_loop.session.log import Session
 from agent_loop.tools.call_ids import CallIds
 from agent_loop.tools.dispatch import ToolDispatch
 from agent_loop.tools.registry import ToolRegistry
-from agent_loop.vocabulary import Block, FinishReason, JsonObject, StreamChunk, Usage
+from agent_loop.vocabulary import Block, FinishReason, JsonObject, Message, StreamChunk, Usage
 
 # an adapter that has much buffered awaits nothing; the rest of the process must get its turn all the same
 _CHUNKS_PER_CHECKPOINT: Final = 64
@@ -37,6 +37,7 @@ class AgentOptions:
 
     `reasoning` and `merge_users` are what the model's provider demands of a history; `effort` is a thinking level of
     the model (None: its own); `window` is the size of its context in tokens (None: unknown), `images`: it takes some;
+    `compact_at`: the share of the window from which on older turns are summarised (None: never by itself);
     `max_steps` ends a turn; `spill_root` is where truncated tool output is kept (masked in fingerprints).
     """
 
@@ -48,6 +49,7 @@ class AgentOptions:
     effort: str | None = None
     window: int | None = None
     images: bool = False
+    compact_at: float | None = None
     max_steps: int = 200
     spill_root: str | None = None
 
@@ -112,8 +114,8 @@ async def run_step(context: TurnContext, *, turn: int, step: int) -> StepOutcome
     result: StepResult | None = None
     with cancel_on_abort(context.signal):
         if not context.signal.aborted:
-            request = await _prepare(context, turn=turn, step=step)
-            result = await context.through("agent/step-result", await _pull(context, request, ids, redactor))
+            request = await prepare_request(context, turn=turn, step=step)
+            result = await context.through("agent/step-result", await pull(context, request, ids, redactor))
     if result is None or context.signal.aborted:
         return _ABORTED
     kind = result.finish["kind"]
@@ -145,8 +147,18 @@ def _exact_arguments(redactor: ChunkRedactor, blocks: list[Block], content: list
     }
 
 
-async def _prepare(context: TurnContext, *, turn: int, step: int) -> LlmRequest:
-    """The request as it will be sent, its `request/header` logged."""
+async def prepare_request(
+    context: TurnContext,
+    *,
+    turn: int,
+    step: int,
+    messages: list[Message] | None = None,
+    purpose: str | None = None,
+) -> LlmRequest:
+    """The request as it will be sent, its `request/header` logged.
+
+    `messages` in place of the history; `purpose`: what the call is for, when it is no answer to anybody.
+    """
     session, options = context.session, context.options
 
     def log_retry(notice: RetryNotice) -> None:
@@ -166,7 +178,7 @@ async def _prepare(context: TurnContext, *, turn: int, step: int) -> LlmRequest:
         "agent/request",
         LlmRequest(
             model=options.model,
-            messages=await session.messages(),
+            messages=await session.messages() if messages is None else messages,
             signal=context.signal,
             session_id=session.id,
             turn=turn,
@@ -179,9 +191,10 @@ async def _prepare(context: TurnContext, *, turn: int, step: int) -> LlmRequest:
             attachment=session.attachment,
         ),
     )
-    messages = normalise(asked.messages, reasoning=options.reasoning, merge_users=options.merge_users)
-    request = replace(asked, messages=messages)
-    session.append("request/header", _header(context, request))
+    sent = normalise(asked.messages, reasoning=options.reasoning, merge_users=options.merge_users)
+    request = replace(asked, messages=sent)
+    header = _header(context, request)
+    session.append("request/header", header if purpose is None else {**header, "purpose": purpose})
     return request
 
 
@@ -205,7 +218,7 @@ def _header(context: TurnContext, request: LlmRequest) -> JsonObject:
     return header
 
 
-async def _pull(context: TurnContext, request: LlmRequest, ids: CallIds, redactor: ChunkRedactor) -> StepResult:
+async def pull(context: TurnContext, request: LlmRequest, ids: CallIds, redactor: ChunkRedactor) -> StepResult:
     """Stream the answer into the log. Ends early, with what came until then, when the signal aborts.
 
     What is logged is what is assembled: the message of a recording comes from its chunks.

@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterable
 import anyio
 
 from agent_loop.abort import cancel_on_abort
-from agent_loop.errors import HarnessError
-from agent_loop.inbox import Inbox, Pending
-from agent_loop.step import TurnContext, run_step
+from agent_loop.compaction import Cause, compact, not_summarised, plan_compaction, room_is_needed
+from agent_loop.errors import HarnessError, LlmError
+from agent_loop.inbox import COMPACTION, Inbox, Pending
+from agent_loop.step import StepOutcome, TurnContext, run_step
 from agent_loop.tools.dispatch import make_durable
 from agent_loop.vocabulary import JsonObject, Trigger, TurnEndReason
 
@@ -29,6 +30,8 @@ class Turn:
         self._flush_seconds = flush_seconds
         self._step = 0
         self._extended_for_plugins = False
+        self._overflowed = False
+        self._shortening_failed = False
         self.number = context.session.last_turn + 1
         self.owned = False
 
@@ -40,7 +43,7 @@ class Turn:
             self._session.append("turn/start", {"turn": self.number, "trigger": trigger})
             self._context.notify("agent/turn-start", self.number)
             self._log(claimed)
-            reason = await self._run_steps()
+            reason = await (self._run_steps() if trigger != COMPACTION else self._summarise(claimed))
         except Exception as error:  # noqa: BLE001 - the turn wall
             reason = self._failure(error)
         finally:
@@ -57,7 +60,7 @@ class Turn:
             if self._session.failure:
                 # it may have passed since: another try tells
                 await make_durable(self._session)
-            outcome = await run_step(context, turn=self.number, step=self._step)
+            outcome = await self._run_step()
             self._end_step()
             if outcome.finish in ("aborted", "refusal"):
                 return {"kind": outcome.finish}
@@ -67,8 +70,67 @@ class Turn:
                 return cut or {"kind": "completed"}
             if self._step >= context.options.max_steps:
                 return cut or {"kind": "max-steps"}
+            if not self._shortening_failed and await room_is_needed(self._session, context.options):
+                await self._shorten()
             self._log(self._inbox.claim_step())
         return {"kind": "aborted"}
+
+    async def _run_step(self) -> StepOutcome:
+        """The next step; one that the model refuses because the conversation is too long is tried again, shorter."""
+        context = self._context
+        try:
+            return await run_step(context, turn=self.number, step=self._step)
+        except LlmError as error:
+            if error.code != "CONTEXT_OVERFLOW" or self._overflowed or context.options.compact_at is None:
+                raise
+            self._overflowed = True
+            self._end_step()
+            plan = plan_compaction(await self._session.entries(), context.options, cause="overflow")
+            if plan is None:
+                raise
+            self._step += 1
+            try:
+                done = await compact(context, plan, turn=self.number, step=self._step, cause="overflow")
+            except LlmError as failure:
+                both = f"{error.message}; it could not be summarised either: {failure.message}"
+                raise LlmError(both, error.code) from failure
+            if not done:
+                return StepOutcome("aborted")
+            self._end_step()
+            self._step += 1
+            return await run_step(context, turn=self.number, step=self._step)
+
+    async def _shorten(self) -> None:
+        """Summarise what came before in the middle of a turn; when that fails, the turn goes on as it is."""
+        plan = plan_compaction(await self._session.entries(), self._context.options, cause="threshold")
+        if plan is None:
+            return
+        self._step += 1
+        try:
+            await compact(self._context, plan, turn=self.number, step=self._step, cause="threshold")
+        except LlmError as failure:
+            self._shortening_failed = True
+            self._session.append("session/notice", not_summarised(failure))
+        self._end_step()
+
+    async def _summarise(self, claimed: list[Pending]) -> TurnEndReason:
+        """A turn of its own: a command asked for it, and says itself how it went, or the context runs full."""
+        cause: Cause = "command" if claimed else "threshold"
+        instructions = "".join(item.message.compaction or "" for item in claimed)
+        plan = plan_compaction(await self._session.entries(), self._context.options, cause=cause)
+        if plan is None:
+            return {"kind": "completed"}
+        self._step = 1
+        try:
+            done = await compact(
+                self._context, plan, turn=self.number, step=self._step, cause=cause, instructions=instructions
+            )
+        except LlmError as failure:
+            if not claimed:
+                self._session.append("session/notice", not_summarised(failure))
+            raise
+        self._end_step()
+        return {"kind": "completed"} if done else {"kind": "aborted"}
 
     async def _continues(self, *, ran_tools: bool) -> bool:
         wanted = ran_tools or self._inbox.turn_kept_open
@@ -83,7 +145,7 @@ class Turn:
         items = list(claimed)
         self.owned = self.owned or any(item.message.source.get("kind") == "user" for item in items)
         try:
-            for item in items:
+            for item in (item for item in items if item.message.compaction is None):
                 data: JsonObject = {"content": item.message.content, "source": item.message.source}
                 self._session.append("context/message" if item.context else "user/message", data)
         finally:

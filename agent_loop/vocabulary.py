@@ -7,7 +7,7 @@ Sources, triggers, reasons, blocks and finish kinds are open sets (ignore what y
 `StreamChunk` alone is closed.
 """
 
-from typing import Any, Literal, NotRequired, TypedDict
+from typing import Any, Final, Literal, NotRequired, TypedDict
 
 JsonObject = dict[str, Any]
 
@@ -47,6 +47,10 @@ class Usage(TypedDict):
     cacheReadTokens: NotRequired[int]
     cacheWriteTokens: NotRequired[int]
     reasoningTokens: NotRequired[int]
+
+
+CONTEXT_TOKENS: Final = ("inputTokens", "cacheReadTokens", "cacheWriteTokens", "outputTokens")
+"""The counts of a call that fill the context which the next one begins with."""
 
 
 class BlockStart(TypedDict):

@@ -18,6 +18,7 @@ AGENT_LOOP = (
     ("agent_loop.registry",),
     ("agent_loop.agent",),
     ("agent_loop.turn",),
+    ("agent_loop.compaction",),
     ("agent_loop.step",),
     ("agent_loop.prompt",),
     ("agent_loop.tools",),

@@ -5,11 +5,19 @@ fed at once or one by one — and decoupled: no message shares a list or an obje
 """
 
 from collections.abc import Iterable
-from typing import assert_never
+from typing import NamedTuple, assert_never
 
 from agent_loop.session.events import KnownEvent, SessionEvent
 from agent_loop.session.json_check import copy_json
 from agent_loop.vocabulary import Block, JsonObject, Message, text_block
+
+
+class Entry(NamedTuple):
+    """A message of the history and the event that it is of. `prompt`: somebody said it, so that a turn begins there."""
+
+    seq: int
+    message: Message
+    prompt: bool = False
 
 
 class History:
@@ -18,7 +26,7 @@ class History:
     __slots__ = ("_entries", "_turn_start")
 
     def __init__(self) -> None:
-        self._entries: list[tuple[int, Message]] = []  # (seq, message), ascending
+        self._entries: list[Entry] = []  # ascending
         self._turn_start = 0  # the seq of the last turn/start
 
     def feed(self, event: SessionEvent) -> None:
@@ -35,21 +43,26 @@ class History:
         else:
             message = _message(event)
             if message is not None:
-                self._entries.append((event.seq, message))
+                self._entries.append(Entry(event.seq, message, event.type == "user/message"))
 
     def messages(self) -> list[Message]:
         """A new list of the messages so far; the messages in it are shared with later calls: do not change them."""
-        return [message for _, message in self._entries]
+        return [entry.message for entry in self._entries]
+
+    def entries(self) -> list[Entry]:
+        """The messages with their places in the log."""
+        return [*self._entries]
 
     def _forget_from(self, seq: int) -> None:
-        while self._entries and self._entries[-1][0] >= seq:
+        while self._entries and self._entries[-1].seq >= seq:
             self._entries.pop()
 
     def _compact(self, first: int, last: int, summary: str) -> None:
-        before = [entry for entry in self._entries if entry[0] < first]
-        after = [entry for entry in self._entries if entry[0] > last]
-        # the summary stands where its range stood, so that a later compaction can swallow it in turn
-        self._entries = [*before, (last, _context("compaction", [text_block(summary)])), *after]
+        before = [entry for entry in self._entries if entry.seq < first]
+        after = [entry for entry in self._entries if entry.seq > last]
+        # it stands where its range began: a later compaction can swallow it in turn, and the refusal of a turn that was
+        # summarised while it ran does not take along what was said before that turn
+        self._entries = [*before, Entry(first, _context("compaction", [text_block(summary)])), *after]
 
 
 def derive_messages(events: Iterable[SessionEvent]) -> list[Message]:

@@ -14,7 +14,7 @@ from typing import Final
 
 from agent_loop.hooks import Hooks, Remover
 from agent_loop.runtime import Runtime
-from agent_loop.session.derive import History
+from agent_loop.session.derive import Entry, History
 from agent_loop.session.events import SessionEvent, SessionHeader
 from agent_loop.session.json_check import own_json
 from agent_loop.session.state import LogState, RequestParts
@@ -131,6 +131,16 @@ class Session:
         return self._state.last_usage
 
     @property
+    def context_size(self) -> int | None:
+        """Tokens of the context after the last model call; None when that is not known (any more)."""
+        return self._state.context_size
+
+    @property
+    def compacted_turn(self) -> int | None:
+        """The turn in which the history was last summarised."""
+        return self._state.compacted_turn
+
+    @property
     def refused_turns(self) -> frozenset[int]:
         """The numbers of the turns that the model has refused so far."""
         return self._state.refused
@@ -145,13 +155,11 @@ class Session:
 
         Of a loaded session it is read from the store when first wanted. Raises `SessionStoreError` then.
         """
-        history = self._state.history
-        if history is None:
-            history = History()
-            async for event in self.events():
-                history.feed(event)
-            self._state.history = history
-        return history.messages()
+        return (await self._history()).messages()
+
+    async def entries(self) -> list[Entry]:
+        """The derived history with the place of each message; otherwise as `messages`."""
+        return (await self._history()).entries()
 
     def call_ids(self) -> AbstractSet[str]:
         """The ids of all tool calls in the log; a live view (see `LogState.call_ids`)."""
@@ -206,6 +214,15 @@ class Session:
         """Run `session/flush(session)`; True iff somebody listened and nobody failed or returned False."""
         results = await self._hooks.parallel("session/flush", self, agent=self.id)
         return bool(results) and not any(result is False or isinstance(result, Exception) for result in results)
+
+    async def _history(self) -> History:
+        history = self._state.history
+        if history is None:
+            history = History()
+            async for event in self.events():
+                history.feed(event)
+            self._state.history = history
+        return history
 
     def _notify(self) -> None:
         self._notifying = True

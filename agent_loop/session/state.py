@@ -13,7 +13,7 @@ from agent_loop.session.events import KnownEvent, SessionEvent, make_event
 from agent_loop.session.json_check import InvalidEventError
 from agent_loop.session.nesting import Nesting
 from agent_loop.session.shapes import shape_fault
-from agent_loop.vocabulary import JsonObject, Usage
+from agent_loop.vocabulary import CONTEXT_TOKENS, JsonObject, Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +34,8 @@ class LogState:
     __slots__ = (
         "_call_ids",
         "_streamed_ids",
+        "compacted_turn",
+        "context_size",
         "history",
         "last_request",
         "last_time",
@@ -54,6 +56,8 @@ class LogState:
         self.title: str | None = None
         self.refused: frozenset[int] = frozenset()
         self.last_usage: Usage | None = None
+        self.context_size: int | None = None
+        self.compacted_turn: int | None = None
         self.last_request = RequestParts()
         self._call_ids: set[str] = set()
         self._streamed_ids: set[str] = set()
@@ -68,7 +72,7 @@ class LogState:
         self.feed(event)
         return event
 
-    def feed(self, event: SessionEvent) -> None:  # noqa: C901 - one arm per event kind
+    def feed(self, event: SessionEvent) -> None:  # noqa: C901, PLR0912 - one arm per event kind
         """Take the next event of a log that was checked already."""
         self.next_seq = event.seq + 1
         self.last_time = event.time
@@ -91,7 +95,9 @@ class LogState:
                 self._call_ids |= self._streamed_ids
                 self._streamed_ids.clear()
             case "assistant/message":
-                self.last_usage = data.get("usage", self.last_usage)
+                self._note_usage(data.get("usage"))
+            case "history/compacted":
+                self.context_size, self.compacted_turn = None, self.nesting.open_turn
             case "mode/change":
                 self.mode = data["modeId"]
             case "session/title":
@@ -121,12 +127,16 @@ class LogState:
                 | "plan/update"
                 | "config/change"
                 | "llm/retry"
-                | "history/compacted"
                 | "loop/change"
             ):
                 return
             case _:
                 assert_never(event.type)
+
+    def _note_usage(self, usage: Usage | None) -> None:
+        if usage is not None:
+            self.last_usage = usage
+            self.context_size = sum(usage.get(key, 0) for key in CONTEXT_TOKENS)
 
     def call_ids(self) -> AbstractSet[str]:
         """The ids of all tool calls of the log.

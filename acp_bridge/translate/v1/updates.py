@@ -12,7 +12,7 @@ from acp_bridge.translate.v1 import cards
 from acp_bridge.translate.v1.cards import FindTool, OpenCard, Update
 from acp_bridge.translate.v1.prompts import FindAttachment, from_block
 from agent_loop.session.events import KnownEvent, SessionEvent
-from agent_loop.vocabulary import Block, JsonObject
+from agent_loop.vocabulary import CONTEXT_TOKENS, Block, JsonObject
 
 
 def text_update(kind: str, text: str, message_id: str) -> Update:
@@ -176,8 +176,7 @@ class UpdateRenderer:
         usage = data.get("usage")
         if usage is None:
             return []
-        counted = ("inputTokens", "cacheReadTokens", "cacheWriteTokens", "outputTokens")
-        self._used = sum(usage.get(key, 0) for key in counted)
+        self._used = sum(usage.get(key, 0) for key in CONTEXT_TOKENS)
         return self.usage() if self._live else []
 
     def _permission(self, data: JsonObject) -> list[Update]:
