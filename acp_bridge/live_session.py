@@ -41,15 +41,25 @@ _BLIND = {
 AT_ONCE = "cancel_request"
 
 
+def _nothing(*_args: object) -> None:
+    return
+
+
 @dataclass(slots=True)
 class PromptInFlight:
-    """A prompt that waits. `turn` is the turn that claimed its message; `withdrawn`: it never will be."""
+    """A prompt that waits. `turn` is the turn that claimed its message; `withdrawn`: it never will be.
+
+    `on_claim` is called when a turn claims it, `on_end` when that turn has ended, before it is answered: what is logged
+    there is shown before the answer.
+    """
 
     message_id: str
     turn: int | None = None
     withdrawn: bool = False
     answer: Stopped | Failed | None = None
     persisted: bool = True
+    on_claim: Callable[[], None] = _nothing
+    on_end: Callable[[TurnEndReason], None] = _nothing
     done: anyio.Event = field(default_factory=anyio.Event)
 
 
@@ -133,12 +143,15 @@ class LiveSession:
         """Queue one `session/update`."""
         self._wire.notify("session/update", {"sessionId": self.id, "update": update})
 
-    def enqueue(self, message_id: str, blocks: list[Block]) -> PromptInFlight:
-        """Send a prompt to the agent. Raises `HarnessError` (`BUSY`) when too many wait already."""
+    def enqueue(self, message_id: str, blocks: list[Block], *, compaction: str | None = None) -> PromptInFlight:
+        """Send a prompt to the agent; `compaction`: the wish for one, with these instructions.
+
+        Raises `HarnessError` (`BUSY`) when too many wait already.
+        """
         if sum(prompt.turn is None for prompt in self._prompts.values()) >= MAX_QUEUED:
             raise HarnessError(f"{MAX_QUEUED} prompts wait already; let one end or cancel", "BUSY")
         prompt = self._prompts[message_id] = PromptInFlight(message_id)
-        self.agent.send(InboxMessage(message_id, blocks, USER), "next-turn", wakeup=True)
+        self.agent.send(InboxMessage(message_id, blocks, USER, compaction), "next-turn", wakeup=True)
         return prompt
 
     async def settled(self, prompt: PromptInFlight) -> Stopped | Failed:
@@ -263,7 +276,7 @@ class LiveSession:
             self._held.pop(0)()
 
     def _show(self, event: SessionEvent) -> None:
-        if event.type == "assistant/chunk":
+        if event.type == "assistant/chunk" and not self._renderer.compactions.open:
             frame = self._chunk_frames.frame(event.data)
             if frame is not None:
                 self._wire.notify_encoded(frame)
@@ -299,6 +312,7 @@ class LiveSession:
     def _on_claimed(self, _agent: Agent, message: InboxMessage, turn: int) -> None:
         if prompt := self._prompts.get(message.id):
             prompt.turn = turn
+            prompt.on_claim()
         if not self.agent.options.images and any(block["type"] == "image" for block in message.content):
             self.agent.session.append("session/notice", _BLIND)
 
@@ -314,6 +328,7 @@ class LiveSession:
         for prompt in tuple(self._prompts.values()):
             if prompt.turn == turn:
                 prompt.persisted = persisted
+                prompt.on_end(reason)
                 self._settle(prompt, stop_of(reason))
             elif prompt.withdrawn:
                 self._settle(prompt, Stopped("cancelled"))

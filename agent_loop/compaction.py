@@ -1,4 +1,4 @@
-"""A conversation made shorter: its older part is summarised by the model (contract agent-loop.md §3, session-log.md §6).
+"""A conversation made shorter: the model summarises its older part (contracts agent-loop.md §3, session-log.md §6).
 
 May not know: the inbox, editors, who asked for it. Invariant: what is summarised ends between two exchanges, so that no
 call is parted from its result; the log keeps everything; only `history/compacted`, the last event of a summary that

@@ -22,6 +22,7 @@ from acp_bridge.cli.entries import (
     TurnStarted,
 )
 from acp_bridge.translate.v1.cards import FindTool, OpenCard, Update, closed, opened
+from acp_bridge.translate.v1.compactions import PURPOSE
 from acp_bridge.translate.v1.stops import CANCEL_REASONS
 from agent_loop.session.events import NESTED_TYPES, KnownEvent, SessionEvent
 from agent_loop.vocabulary import Block, JsonObject, TurnEndReason
@@ -69,13 +70,15 @@ class Transcript:
         self._speaker: Speaker = "agent"
         self._continued = False
         self._waiting: list[Entry] = []  # what happened while it grew
+        self._summarising: tuple[int, int] | None = None  # the call whose answer is a summary, which is shown as such
 
     def feed(self, event: SessionEvent) -> list[Entry]:
         """The entries that `event` completes."""
         if not isinstance(event, KnownEvent):
             return []
         if event.type == "assistant/chunk":
-            return self._chunk(event.data["chunk"])
+            hidden = self._summarising == (event.data["turn"], event.data["step"])
+            return [] if hidden else self._chunk(event.data["chunk"])
         entries = self._entries(event)
         if event.type in NESTED_TYPES:
             return [*self._settle(), *entries]
@@ -140,6 +143,10 @@ class Transcript:
                 return [Noticed(data["severity"], data["title"], data.get("description"))]
             case "plan/update":
                 return [Planned(tuple(_step(entry) for entry in data["entries"]))]
+            case "request/header":
+                if data.get("purpose") == PURPOSE:
+                    self._summarising = (data["turn"], data["step"])
+                return []
             case "history/compacted":
                 return [Noticed("info", "what stands above was summarised for the model", data["summary"])]
             case (
@@ -147,7 +154,6 @@ class Transcript:
                 | "step/end"
                 | "assistant/chunk"
                 | "assistant/message"
-                | "request/header"
                 | "permission/request"
                 | "permission/decision"
                 | "llm/retry"

@@ -28,6 +28,7 @@ from acp_bridge.permission.rule_book import RuleBook, configured_rules
 from acp_bridge.rpc.peer import Peer
 from agent_loop.abort import AbortSignal
 from agent_loop.agent import Agent
+from agent_loop.commands.compact import CompactCommand
 from agent_loop.commands.help import HelpCommand
 from agent_loop.commands.permissions import PermissionsCommand
 from agent_loop.commands.registry import CommandRegistry
@@ -100,6 +101,7 @@ async def serve(start: Start) -> int | None:  # noqa: C901 - the closures are th
     commands.register(HelpCommand(commands))
     commands.register(StatusCommand())
     commands.register(TitleCommand())
+    commands.register(CompactCommand())
     install_titles(hooks)
 
     async def ask(
@@ -129,6 +131,7 @@ async def serve(start: Start) -> int | None:  # noqa: C901 - the closures are th
             merge_users=model.merge_users,
             window=model.context_window,
             images=model.images,
+            compact_at=settings.config.compaction.threshold if settings.config.compaction.enabled else None,
             spill_root=str(settings.spill_root),
         )
 

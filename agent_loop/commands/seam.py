@@ -5,7 +5,7 @@ the model's history.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -37,18 +37,6 @@ class AgentFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class CommandContext:
-    """Where a command runs, and what it may change there.
-
-    `rename` gives the session another title; `blocks` are the prompt's other blocks (attachments), beside the line.
-    """
-
-    facts: AgentFacts
-    rename: Callable[[str], None]
-    blocks: tuple[Block, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class CommandResult:
     """`text` is Markdown; `ok` False means that the command could not do what was asked, and `text` says why."""
 
@@ -56,10 +44,25 @@ class CommandResult:
     text: str
 
 
+@dataclass(frozen=True, slots=True)
+class CommandContext:
+    """Where a command runs, and what it may change there.
+
+    `rename` gives the session another title; `compact` has the conversation summarised, in a turn of its own, with
+    these instructions; `blocks` are the prompt's other blocks (attachments), beside the line.
+    """
+
+    facts: AgentFacts
+    rename: Callable[[str], None]
+    compact: Callable[[str], Awaitable[CommandResult]]
+    blocks: tuple[Block, ...] = ()
+
+
 class Command(ABC):
     """One slash command. `name` as `[a-z][a-z0-9_-]*`, without slash; `hint` describes the argument, None = takes none.
 
-    `needs_idle`: it queues like a prompt; the others run at once, also while a turn runs.
+    `needs_idle`: what it does is a turn of its own, which queues like a prompt; the others run at once, also while a
+    turn runs.
     """
 
     name: str

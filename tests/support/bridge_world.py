@@ -19,6 +19,7 @@ from acp_bridge.permission.ledger import Ledger
 from acp_bridge.permission.policy import EditorPolicy
 from acp_bridge.permission.rule_book import RuleBook, configured_rules
 from acp_bridge.testing.editor import Entry
+from agent_loop.commands.compact import CompactCommand
 from agent_loop.commands.help import HelpCommand
 from agent_loop.commands.permissions import PermissionsCommand
 from agent_loop.commands.registry import CommandRegistry
@@ -181,6 +182,7 @@ async def bridge_world(
         commands.register(StatusCommand())
         commands.register(TitleCommand())
         commands.register(PermissionsCommand(book))
+        commands.register(CompactCommand())
         install_titles(agents.hooks)
         executor = FakeBashExecutor(shell or {}, task_group=agents.tasks)
         services = Services(environment=dict(os.environ))

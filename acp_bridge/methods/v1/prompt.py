@@ -4,9 +4,12 @@ May not know: how a turn runs. Invariant: everything up to the message's place i
 await on a live session, so that prompts and cancels take effect in the order of their arrival.
 """
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from acp_bridge.live_session import LiveSession
+from acp_bridge.methods.v1.command_run import CommandRun
 from acp_bridge.methods.v1.connection import Connection
 from acp_bridge.rpc.call import Call
 from acp_bridge.rpc.codes import INTERNAL_ERROR, INVALID_PARAMS
@@ -42,18 +45,26 @@ async def _handle(connection: Connection, live: LiveSession, params: PromptParam
     commands = connection.bridge.parts.commands
     line = blocks[0]["text"] if blocks[0]["type"] == "text" else ""
     if (parsed := commands.parse_line(line)) and (command := commands.get(parsed[0])):
-        return await _run_command(connection, live, command, line, CommandInput(parsed[1], tuple(blocks[1:])))
+        given = CommandInput(parsed[1], tuple(blocks[1:]))
+        with _busy():
+            return await _run_command(connection, live, command, line, given, call)
     connection.require_credential(live.agent.options.provider)
-    try:
+    with _busy():
         waiting = live.enqueue(connection.bridge.parts.runtime.new_id(), blocks)
-    except HarnessError as error:
-        raise RpcError(
-            INTERNAL_ERROR, f"Internal error: {error.message}", {"reason": error.code.lower(), "details": error.message}
-        ) from error
     for data in attachments:
         live.agent.session.keep(data)
     call.on_cancel(lambda: live.cancel_prompt(waiting))
     return _answer(await live.settled(waiting), persisted=waiting.persisted)
+
+
+@contextmanager
+def _busy() -> Generator[None]:
+    try:
+        yield
+    except HarnessError as error:
+        raise RpcError(
+            INTERNAL_ERROR, f"Internal error: {error.message}", {"reason": error.code.lower(), "details": error.message}
+        ) from error
 
 
 def _answer(answer: Stopped | Failed, *, persisted: bool) -> dict[str, Any]:
@@ -73,18 +84,25 @@ class CommandInput(NamedTuple):
 
 
 async def _run_command(
-    connection: Connection, live: LiveSession, command: Command, line: str, given: CommandInput
+    connection: Connection, live: LiveSession, command: Command, line: str, given: CommandInput, call: Call
 ) -> dict[str, Any]:
     session = live.agent.session
-    command_id = connection.bridge.parts.runtime.new_id()
-    session.append("command/run", {"commandId": command_id, "line": line})
+    run = CommandRun(live, call, line=line, new_id=connection.bridge.parts.runtime.new_id())
+    if command.needs_idle:
+        connection.require_credential(live.agent.options.provider)
+    else:
+        run.begin()
 
     def rename(title: str) -> None:
         session.append("session/title", {"title": title, "by": "user"})
 
-    result = await command.run(CommandContext(_facts(connection, live), rename, given.blocks), given.argument)
-    session.append("command/done", {"commandId": command_id, "ok": result.ok, "text": result.text})
-    return _answer(Stopped("end_turn"), persisted=await session.flush())
+    context = CommandContext(_facts(connection, live), rename, run.compact, given.blocks)
+    result = await command.run(context, given.argument)
+    if command.needs_idle:
+        # its turn was flushed; and the next one is shown behind this answer
+        return _answer(run.stopped, persisted=run.persisted)
+    run.end(result)
+    return _answer(run.stopped, persisted=await session.flush())
 
 
 def _facts(connection: Connection, live: LiveSession) -> AgentFacts:

@@ -19,7 +19,7 @@ OUTPUT_LIMIT = 32 * 1024
 SUMMARY = 4 * 1024
 """Characters that a summary keeps: a thousand calls with long output stay below 8 MiB of frames."""
 
-_JOINED = frozenset({"agent_message_chunk", "agent_thought_chunk"})
+_JOINED = frozenset({"agent_message_chunk", "agent_thought_chunk", "compaction_summary_chunk"})
 
 
 class Replay:
@@ -66,10 +66,8 @@ class Replay:
 
     def _grows(self, update: Update) -> bool:
         last = self._growing
-        return last is not None and (last["sessionUpdate"], last["messageId"]) == (
-            update["sessionUpdate"],
-            update["messageId"],
-        )
+        names = ("sessionUpdate", "messageId", "compactionId")
+        return last is not None and all(last.get(name) == update.get(name) for name in names)
 
     def _settled(self) -> list[Update]:
         last, self._growing = self._growing, None

@@ -10,6 +10,7 @@ from typing import assert_never
 from acp_bridge.schema import ClientCapabilities
 from acp_bridge.translate.v1 import cards
 from acp_bridge.translate.v1.cards import FindTool, OpenCard, Update
+from acp_bridge.translate.v1.compactions import Compactions
 from acp_bridge.translate.v1.prompts import FindAttachment, from_block
 from agent_loop.session.events import KnownEvent, SessionEvent
 from agent_loop.vocabulary import CONTEXT_TOKENS, Block, JsonObject
@@ -64,10 +65,12 @@ class UpdateRenderer:
         self._asked: dict[str, JsonObject | None] = {}
         self._used: int | None = None
         self.attachments: dict[str, bytes] = {}
+        self.compactions = Compactions(capabilities)
 
     def take_over(self, shown: "UpdateRenderer") -> None:
         """Go on where `shown` (a replay of the same events) has stopped: its open cards are the screen now."""
         self._cards, self._asked = shown.screen()
+        self.compactions = shown.compactions
 
     def screen(self) -> tuple[dict[str, OpenCard], dict[str, JsonObject | None]]:
         """The open cards, and the calls whose permission was asked for before their card, with the previews."""
@@ -111,17 +114,22 @@ class UpdateRenderer:
                 return [{"sessionUpdate": "plan", "entries": data["entries"]}]
             case "mode/change":
                 return [{"sessionUpdate": "current_mode_update", "currentModeId": data["modeId"]}]
+            case "request/header":
+                return self.compactions.begin(event)
+            case "history/compacted":
+                self._used = None
+                return self.compactions.complete()
+            case "step/start":
+                return self.compactions.stop({})
+            case "turn/end":
+                return self.compactions.stop(data["reason"])
             case (
                 "turn/start"
-                | "turn/end"
-                | "step/start"
                 | "step/end"
                 | "context/message"
                 | "steering/message"
-                | "request/header"
                 | "config/change"
                 | "llm/retry"
-                | "history/compacted"
                 | "loop/change"
             ):
                 return []
@@ -167,6 +175,9 @@ class UpdateRenderer:
         else:
             return []
         text: str = chunk["text"]
+        if self.compactions.open == (data["turn"], data["step"]):
+            parts = pieces(text) if kind == "text-delta" else ()
+            return [update for part in parts for update in self.compactions.chunk(part)]
         message_id = f"{letter}{data['turn']}.{data['step']}"
         if len(text) <= cards.TEXT_LIMIT:
             return [text_update(name, text, message_id)] if text else []
@@ -174,7 +185,7 @@ class UpdateRenderer:
 
     def _message(self, data: JsonObject) -> list[Update]:
         usage = data.get("usage")
-        if usage is None:
+        if usage is None or self.compactions.open:
             return []
         self._used = sum(usage.get(key, 0) for key in CONTEXT_TOKENS)
         return self.usage() if self._live else []

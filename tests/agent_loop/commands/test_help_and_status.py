@@ -7,6 +7,7 @@ from agent_loop.commands.registry import CommandRegistry
 from agent_loop.commands.seam import AgentFacts, BackgroundFact, Command, CommandContext, CommandResult
 from agent_loop.commands.status import StatusCommand
 from agent_loop.hooks import Hooks
+from tests.support.no_compaction import compact
 
 FACTS = AgentFacts(
     session_id="s-1",
@@ -29,7 +30,7 @@ class NoteCommand(Command):
 
 
 async def status_of(**changes):
-    result = await StatusCommand().run(CommandContext(dataclasses.replace(FACTS, **changes), print), "")
+    result = await StatusCommand().run(CommandContext(dataclasses.replace(FACTS, **changes), print, compact), "")
     assert result.ok
     return result.text
 
@@ -40,7 +41,7 @@ async def test_help_lists_what_is_advertised_when_it_runs():
     registry.register(command)
     registry.register(StatusCommand())
     registry.register(NoteCommand())
-    result = await command.run(CommandContext(FACTS, print), "")
+    result = await command.run(CommandContext(FACTS, print, compact), "")
     assert result == CommandResult(
         ok=True,
         text=(

@@ -7,12 +7,13 @@ import pytest
 from agent_loop.commands.seam import CommandContext
 from agent_loop.commands.title import TitleCommand
 from tests.agent_loop.commands.test_help_and_status import FACTS
+from tests.support.no_compaction import compact
 
 
 async def run(argument, title=None):
     """(result, the new titles)."""
     renamed = []
-    context = CommandContext(dataclasses.replace(FACTS, title=title), renamed.append)
+    context = CommandContext(dataclasses.replace(FACTS, title=title), renamed.append, compact)
     return await TitleCommand().run(context, argument), renamed
 
 
