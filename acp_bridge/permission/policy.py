@@ -15,7 +15,6 @@ from typing import Any, Final
 from acp_bridge.permission.modes import AUTO_EDIT, FULL, READ_ONLY
 from acp_bridge.permission.rule_book import RuleBook
 from acp_bridge.permission.rules import (
-    CallRule,
     Case,
     Rule,
     RuleEffect,
@@ -24,7 +23,7 @@ from acp_bridge.permission.rules import (
     forbidding,
     grant_json,
 )
-from acp_bridge.permission.wording import covered, option_name, proposals, scope_of
+from acp_bridge.permission.wording import covered, option_name, prohibitions, proposals, scope_of
 from acp_bridge.schema import PermissionAnswer, SchemaProblem, parse
 from agent_loop.abort import AbortController, AbortSignal
 from agent_loop.tools.arguments import parse_arguments
@@ -141,7 +140,7 @@ class EditorPolicy(PermissionPolicy):
         if targets and self.mode(session_id) != READ_ONLY:
             offers["allow_always"] = _always("allow", targets, project)
         offers["reject_once"] = (REJECT_ONCE, ())
-        offers["reject_always"] = _always("deny", targets or (CallRule(case.digest),), project)
+        offers["reject_always"] = _always("deny", prohibitions(case, targets, tellable=told), project)
         return offers
 
 

@@ -45,10 +45,10 @@ class PrefixRule:
 
 @dataclass(frozen=True, slots=True)
 class FilesRule:
-    """`tool` on files in this directory and below."""
+    """`tool` on one file; on everything in a directory and below when `place` ends with a slash."""
 
     tool: str
-    directory: str
+    place: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +109,9 @@ def is_protected(path: str) -> bool:
 
 
 def lies_in(path: str, directory: str) -> bool:
-    """A resolved path is the directory or lies below it."""
-    return path == directory or path.startswith(directory.rstrip("/") + "/")
+    """A resolved path is the directory (with or without a slash at its end) or lies below it."""
+    above = directory.rstrip("/")
+    return path == above or path.startswith(above + "/")
 
 
 def allowing(rules: Iterable[Rule], case: Case) -> tuple[Rule, ...]:
@@ -120,9 +121,9 @@ def allowing(rules: Iterable[Rule], case: Case) -> tuple[Rule, ...]:
         return _allowing_command(allowed, case.tool, case.subject.command, case)
     for rule in allowed:
         match rule.target:
-            case FilesRule(tool, directory):
+            case FilesRule(tool, place):
                 paths = case.subject.paths
-                covered = paths and all(lies_in(path, directory) for path in paths)
+                covered = paths and all(lies_in(path, place) for path in paths)
                 if tool == case.tool and covered and not case.protected:
                     return (rule,)
             case ToolRule(tool):
@@ -193,8 +194,8 @@ def _falls_under(target: Target, case: Case) -> bool | None:
     """None: it may."""
     line = case.subject.command
     match target:
-        case FilesRule(tool, directory):
-            return tool == case.tool and any(lies_in(path, directory) for path in case.subject.paths)
+        case FilesRule(tool, place):
+            return tool == case.tool and any(lies_in(path, place) for path in case.subject.paths)
         case ToolRule(tool):
             return tool == case.tool
         case CommandRule(tool, forbidden, _):
@@ -243,8 +244,8 @@ def target_json(target: Target) -> JsonObject:
             return {"kind": "command", "tool": tool, "line": line, "directory": directory}
         case PrefixRule(words):
             return {"kind": "prefix", "words": list(words)}
-        case FilesRule(tool, directory):
-            return {"kind": "files", "tool": tool, "directory": directory}
+        case FilesRule(tool, place):
+            return {"kind": "files", "tool": tool, "place": place}
         case ToolRule(tool):
             return {"kind": "tool", "tool": tool}
         case CallRule(digest):
@@ -262,8 +263,8 @@ def read_target(row: JsonObject) -> Target | None:
             words = row.get("words")
             listed = cast("list[Any]", words) if isinstance(words, list) else []
             return PrefixRule(tuple(listed)) if listed and all(isinstance(word, str) for word in listed) else None
-        case {"kind": "files", "tool": str(tool), "directory": str(directory)}:
-            return FilesRule(tool, directory)
+        case {"kind": "files", "tool": str(tool), "place": str(place)}:
+            return FilesRule(tool, place)
         case {"kind": "tool", "tool": str(tool)}:
             return ToolRule(tool)
         case {"kind": "call", "digest": str(digest)}:

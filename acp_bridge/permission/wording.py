@@ -28,7 +28,7 @@ from agent_loop.tools.seam import Subject
 
 LONGEST_TEXT: Final = 120
 """Characters of a line or a path that an option can show."""
-MOST_PREFIXES: Final = 3
+MOST_RULES: Final = 3
 
 
 def proposals(case: Case, standing: Sequence[Rule]) -> tuple[Target, ...]:
@@ -38,8 +38,22 @@ def proposals(case: Case, standing: Sequence[Rule]) -> tuple[Target, ...]:
         return _command_proposals(case, subject.command, standing)
     if subject.paths:
         directory = _directory(case)
-        return (FilesRule(case.tool, directory),) if directory and _is_readable(directory) else ()
+        return (FilesRule(case.tool, directory + "/"),) if directory and _is_readable(directory) else ()
     return (ToolRule(case.tool),) if subject == Subject() and _is_readable(case.tool) else ()
+
+
+def prohibitions(case: Case, targets: Sequence[Target], *, tellable: bool) -> tuple[Target, ...]:
+    """What "never" would mean, where "always" would mean `targets`: what cannot be said in words is this very call.
+
+    Of a line of several commands nobody knows which one was meant: the line is forbidden; so are the files themselves,
+    not what lies around them.
+    """
+    subject = case.subject
+    if tellable and subject.command is not None and len(targets) > 1:
+        return (CommandRule(case.tool, subject.command, subject.directory or ""),)
+    if tellable and 0 < len(subject.paths) <= MOST_RULES and all(_is_readable(path) for path in subject.paths):
+        return tuple(FilesRule(case.tool, path) for path in subject.paths)
+    return tuple(targets) or (CallRule(case.digest),)
 
 
 def scope_of(target: Target) -> Scope:
@@ -70,8 +84,10 @@ def _words(target: Target, project: str) -> str:
             return f"`{line}`" + ("" if directory == project else f" in {_shown(directory, project)}")
         case PrefixRule(words):
             return f"`{' '.join(words)} …`"
-        case FilesRule(tool, directory):
-            return f"`{tool}` on files below {_shown(directory, project)}"
+        case FilesRule(tool, place) if place.endswith("/"):
+            return f"`{tool}` on files below {_shown(place.rstrip('/'), project)}"
+        case FilesRule(tool, place):
+            return f"`{tool}` on {os.path.relpath(place, project) if lies_in(place, project) else place}"
         case ToolRule(tool):
             return f"every call of `{tool}`"
         case CallRule():
@@ -105,7 +121,7 @@ def _command_proposals(case: Case, line: str, standing: Sequence[Rule]) -> tuple
             return exact
         if (target := PrefixRule(beginning)) not in known:
             new[target] = None
-    return tuple(new) if 0 < len(new) <= MOST_PREFIXES else exact
+    return tuple(new) if 0 < len(new) <= MOST_RULES else exact
 
 
 def _directory(case: Case) -> str | None:
