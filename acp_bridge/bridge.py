@@ -11,6 +11,7 @@ from typing import Any
 
 import anyio
 
+from acp_bridge.catalogue import Offer
 from acp_bridge.client_files import ClientFiles
 from acp_bridge.live_session import LiveSession
 from acp_bridge.permission.modes import MODE_IDS
@@ -29,13 +30,18 @@ from agent_loop.session.log import Session
 from agent_loop.session.store import PersistenceError
 from agent_loop.tools.registry import ToolRegistry
 from agent_loop.tools.seam import ToolCall, ToolContext
+from agent_loop.vocabulary import JsonObject
 from bash_exec.seam import BashExecutor, CommandRunner
 from bash_exec.secrets import SecretRegistry
 
 MakeOptions = Callable[[str], AgentOptions]
 """Agent options for a working directory."""
-Window = Callable[[str], int | None]
-"""The context window of a model in tokens, None when unknown."""
+MakeOffer = Callable[[str], tuple[Offer, list[JsonObject]]]
+"""What a session in a working directory can choose, and what its user must be told of it (`session/notice` data)."""
+
+
+class NotOfferedError(Exception):
+    """An option, or a value of one, that the session does not offer. The message names what it does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +61,7 @@ class Parts:
     hooks: Hooks
     runtime: Runtime
     options: MakeOptions
-    window: Window
+    offer: MakeOffer
     secrets: SecretRegistry
     terminal_environment: Mapping[str, str] | None = None
 
@@ -150,6 +156,21 @@ class Bridge:
         """Who runs the foreground command of a call."""
         return self.session(context.session_id).client_terminal(context.call_id) or self.parts.executor
 
+    def choose(self, live: LiveSession, config_id: str, value: object) -> None:
+        """Change an option, also in the middle of a turn; the updates are queued on return.
+
+        A model and a thinking level are taken up by the next turn. Raises `NotOfferedError`; nothing has changed then.
+        """
+        offered = live.offer.values(config_id, live.choice)
+        if not isinstance(value, str) or value not in offered:
+            raise NotOfferedError(f"{value!r:.60} is not offered; use one of {', '.join(offered)}")
+        if config_id == "mode":
+            live.agent.session.append("mode/change", {"modeId": value})
+            self.parts.policy.set_mode(live.id, value)
+        elif live.agent.session.config.get(config_id) != value:
+            live.agent.session.append("config/change", {"configId": config_id, "value": value})
+            _use(live)
+
     async def shutdown(self) -> None:
         """Settle every prompt as cancelled after its turn has quiesced; end every agent."""
         for live in self._live.values():
@@ -189,17 +210,20 @@ class Bridge:
         reads, writes = self.capabilities.read_files, self.capabilities.write_files
         if reads or writes:
             agent.files = ClientFiles(self._wire, agent.id, reads=reads, writes=writes)
+        offer, notices = self.parts.offer(agent.cwd)
         live = LiveSession(
             agent,
             wire=self._wire,
             hooks=self.parts.hooks,
             capabilities=self.capabilities,
             find_tool=lambda name: self.parts.tools.get(name, agent.id),
-            window=lambda: self.parts.window(agent.options.model),
+            offer=offer,
             call_later=self._call_later,
             terminal_environment=self.parts.terminal_environment if self.capabilities.terminals else None,
         )
         self._live[agent.id] = live
+        live.notices += [*notices, *_lost_model(live)]
+        _use(live)
         # a log may name a mode of another version; such a session starts in the default one
         if agent.session.mode in MODE_IDS:
             self.parts.policy.set_mode(agent.id, agent.session.mode)
@@ -208,3 +232,31 @@ class Bridge:
     def _on_write_failed(self, session: Session, error: PersistenceError) -> None:
         if live := self._live.get(session.id):
             live.tell_failure(error)
+
+
+def _use(live: LiveSession) -> None:
+    row = live.offer.row(live.choice)
+    live.agent.use_model(
+        provider=row.provider,
+        model=row.id,
+        reasoning=row.reasoning,
+        merge_users=row.merge_users,
+        effort=live.offer.effort(live.choice),
+        window=row.window,
+        images=row.images,
+    )
+
+
+def _lost_model(live: LiveSession) -> list[JsonObject]:
+    """A notice when the session's model is not configured any more."""
+    stored = live.agent.session.config.get("model")
+    if stored is None or live.offer.catalogue.find(stored):
+        return []
+    used = live.offer.row(live.choice).value
+    return [
+        {
+            "severity": "warning",
+            "title": f"The model {stored} of this session is not configured any more",
+            "description": f"It goes on with {used}.",
+        }
+    ]

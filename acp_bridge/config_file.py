@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple, cast
 
 APP = "dsh-acp-agent"
+PROJECT_FILE = ".dsh-acp-agent.toml"
 DEEPSEEK = "deepseek"
 DEEPSEEK_KEY = "DEEPSEEK_API_KEY"
 BASE_URL = r"^https?://."
@@ -53,6 +54,22 @@ def read_config(flags: Flags, environment: Mapping[str, str]) -> RawConfig:
         return RawConfig(path, {}, "the file does not exist" if asked else None)
     except (OSError, ValueError) as error:
         return RawConfig(path, {}, str(error))
+
+
+def project_file(cwd: str) -> str | None:
+    """The project's own configuration: the nearest file from `cwd` up to the root of its repository; None without one.
+
+    Outside a repository only `cwd` itself counts, so that nobody sets anything by leaving a file in `/tmp`.
+    """
+    folders = [cwd]
+    while not os.path.exists(os.path.join(folders[-1], ".git")):
+        above = os.path.dirname(folders[-1])
+        if above == folders[-1]:
+            folders = [cwd]
+            break
+        folders.append(above)
+    paths = (os.path.join(folder, PROJECT_FILE) for folder in folders)
+    return next((path for path in paths if os.path.lexists(path)), None)
 
 
 def _providers(table: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from typing import Any, NamedTuple, Never, cast
 
+from acp_bridge.catalogue import Offer
 from acp_bridge.first_session import OpenedSession, open_plainly
 from acp_bridge.methods.v1.initialize import SignIn, initialize_result, version_problem
 
@@ -35,7 +36,7 @@ def greet(
     sign_in: SignIn,
     *,
     fork: bool,
-    start_mode: str | None,
+    offer: Offer | None,
     parent_alive: Callable[[], bool],
     poll_seconds: float = 2.0,
     images: bool = False,
@@ -43,7 +44,7 @@ def greet(
     """Read until a line is whole (or EOF) and answer it when it is a plain `initialize`.
 
     Blocking on purpose: nothing else runs yet. `parent_alive` is asked every `poll_seconds` while the client is silent.
-    `start_mode` is that of a session; None: no `session/new` is answered here.
+    `offer` is that of a session; None: no `session/new` is answered here.
     """
     buffer = b""
     while b"\n" not in buffer and len(buffer) < _PLAIN_LINE:
@@ -62,9 +63,9 @@ def greet(
     request_id, arguments = asked
     opened = None
     result = initialize_result(sign_in, arguments, fork=fork, images=images)
-    if _answer(write_fd, request_id, result, read_fd) and start_mode is not None:
+    if _answer(write_fd, request_id, result, read_fd) and offer is not None:
         rest = _next_line(read_fd, rest)
-        opened = _open_session(read_fd, write_fd, rest, start_mode)
+        opened = _open_session(read_fd, write_fd, rest, offer)
         if opened is not None:
             rest = rest.partition(b"\n")[2]
     return Greeting(rest, arguments, opened)
@@ -84,10 +85,10 @@ def _next_line(read_fd: int, buffer: bytes) -> bytes:
     return buffer
 
 
-def _open_session(read_fd: int, write_fd: int, buffer: bytes, start_mode: str) -> OpenedSession | None:
+def _open_session(read_fd: int, write_fd: int, buffer: bytes, offer: Offer) -> OpenedSession | None:
     line, newline, _rest = buffer.partition(b"\n")
     asked = _plain_request(line, "session/new") if newline else None
-    answer = open_plainly(asked[1], start_mode) if asked else None
+    answer = open_plainly(asked[1], offer) if asked else None
     if asked is None or answer is None:
         return None
     opened, result = answer

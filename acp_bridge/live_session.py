@@ -12,6 +12,7 @@ from typing import Any
 
 import anyio
 
+from acp_bridge.catalogue import Choice, Offer
 from acp_bridge.client_terminal import ClientTerminal
 from acp_bridge.rpc.errors import ConnectionClosed, RpcError
 from acp_bridge.schema import ClientCapabilities
@@ -68,6 +69,7 @@ class LiveSession:
 
     `terminal_environment`: foreground commands run in terminals of the client's own, with this beside what those have
     anyway; None = they run elsewhere.
+    `notices`: the data of `session/notice` events that are logged when the next turn starts.
     """
 
     def __init__(
@@ -78,17 +80,19 @@ class LiveSession:
         hooks: Hooks,
         capabilities: ClientCapabilities,
         find_tool: FindTool,
-        window: Callable[[], int | None],
+        offer: Offer,
         call_later: CallLater,
         terminal_environment: Mapping[str, str] | None = None,
     ) -> None:
         self.agent = agent
         self.capabilities = capabilities
         self._terminal_environment = terminal_environment
+        self.offer = offer
+        self.notices: list[JsonObject] = []
         self._wire = wire
         self._find_tool = find_tool
-        self._window = window
         self._renderer = self._make_renderer(live=True)
+        self._renderer.go_on(self.choice, agent.session.spent)
         self._chunk_frames = ChunkFrames(agent.id)
         self._output = TerminalOutput(self._show_output, call_later, secrets=agent.session.secrets)
         self._prompts: dict[str, PromptInFlight] = {}
@@ -107,6 +111,7 @@ class LiveSession:
         listeners: dict[str, Callable[..., Any]] = {
             "agent/inbox/claimed": self._on_claimed,
             "agent/inbox/discarded": self._on_discarded,
+            "agent/turn-start": self._on_turn_start,
             "agent/turn-end": self._on_turn_end,
             "agent/status": self._on_status,
             "agent/flow": self._on_flow,
@@ -138,6 +143,16 @@ class LiveSession:
             call_later=self._call_later,
             secrets=self.agent.session.secrets,
         )
+
+    @property
+    def choice(self) -> Choice:
+        """What the session has of what it can choose, by its log."""
+        return self.offer.restored(self.agent.session.mode, self.agent.session.config)
+
+    def window(self) -> int | None:
+        """The context window of the model in tokens, None when unknown."""
+        model = self.offer.catalogue.find(f"{self.agent.options.provider}/{self.agent.options.model}")
+        return model and model.window
 
     def notify(self, update: Update) -> None:
         """Queue one `session/update`."""
@@ -245,9 +260,10 @@ class LiveSession:
             self._find_tool,
             self.capabilities,
             cwd=self.agent.cwd,
-            window=self._window,
+            window=self.window,
             live=live,
             client_terminals=self._terminal_environment is not None,
+            offer=self.offer,
         )
 
     async def _attachments(self, event: SessionEvent) -> dict[str, bytes]:
@@ -308,6 +324,10 @@ class LiveSession:
                 await self._wire.drained()
             finally:
                 remove()
+
+    def _on_turn_start(self, _agent: Agent, _turn: int) -> None:
+        while self.notices:
+            self.agent.session.append("session/notice", self.notices.pop(0))
 
     def _on_claimed(self, _agent: Agent, message: InboxMessage, turn: int) -> None:
         if prompt := self._prompts.get(message.id):

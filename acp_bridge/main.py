@@ -22,7 +22,7 @@ from acp_bridge.config_file import (
     read_config,
 )
 from acp_bridge.endings import exit_on_signal, remember_signals
-from acp_bridge.first_session import plain_start_mode
+from acp_bridge.first_session import plain_offer
 from acp_bridge.handshake import Greeting, greet
 from acp_bridge.methods.v1.initialize import SignIn
 from acp_bridge.rpc.stdio import Stdio, claim
@@ -64,7 +64,7 @@ def main() -> NoReturn:
         sign_in,
         fork=fork_wanted(raw.table),
         images=images_taken(raw.table),
-        start_mode=plain_start_mode(raw, flags, environment),
+        offer=plain_offer(raw, flags, environment),
         parent_alive=lambda: os.getppid() == parent,
     )
     sys.exit(run(flags, raw, environment, stdio, greeting, parent, remember_signals(), sign_in))

@@ -14,6 +14,7 @@ from pydantic import (
     ConfigDict,
     Field,
     NonNegativeInt,
+    StrictBool,
     ValidationError,
     ValidatorFunctionWrapHandler,
     WrapValidator,
@@ -156,6 +157,13 @@ class ListSessionsParams(Incoming):
 
 class SetModeParams(SessionParams):
     mode_id: str
+
+
+class SetConfigOptionParams(SessionParams):
+    """`value` is a string, or a bool with `type:"boolean"`; which one an option takes is seen later."""
+
+    config_id: str
+    value: str | StrictBool
 
 
 class PromptParams(SessionParams):

@@ -7,9 +7,10 @@ session is wanted, never at `initialize`.
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Final, Literal, TypeVar
+from typing import Annotated, Any, Final, Literal, TypeVar, get_args
 
 import platformdirs
 from pydantic import (
@@ -209,11 +210,15 @@ class Snapshot(BaseModel):
 
 
 class Settings(BaseModel):
-    """Everything that can be set, checked. Paths are absolute; `model` None = the provider's first."""
+    """Everything that can be set, checked. Paths are absolute; `model` None = the provider's first.
+
+    `model_fixed`: the command line or the environment names the model, so no project does.
+    """
 
     config: Config
     provider: str
     model: str | None
+    model_fixed: bool
     # of the sources of these two only the variable has not been checked before: it is what an error must name
     deepseek_url: BaseUrl | None = Field(validation_alias="DEEPSEEK_BASE_URL")
     permission_mode: PermissionMode = Field(validation_alias="DSH_PERMISSION_MODE")
@@ -243,6 +248,7 @@ def load_settings(raw: RawConfig, flags: Flags, environment: Mapping[str, str]) 
             "config": config,
             "provider": provider,
             "model": model,
+            "model_fixed": bool(flags.model or environment.get("DSH_MODEL")),
             "DEEPSEEK_BASE_URL": environment.get("DEEPSEEK_BASE_URL") or own.base_url,
             "DSH_PERMISSION_MODE": flags.permission_mode
             or environment.get("DSH_PERMISSION_MODE")
@@ -271,7 +277,48 @@ def _parse(model: type[_Model], value: object, where: str) -> _Model:
     try:
         return model.model_validate(value)
     except ValidationError as error:
-        problems = "; ".join(
-            f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in error.errors(include_url=False)
-        )
-        raise SettingsError(f"{where}: {problems}") from error
+        raise SettingsError(f"{where}: {'; '.join(problems_of(error, model))}") from error
+
+
+def problems_of(error: ValidationError, model: type[BaseModel]) -> Iterator[str]:
+    """Each problem with its dotted key; a key that there is not names the nearest that there is."""
+    for problem in error.errors(include_url=False):
+        place = problem["loc"]
+        unknown = problem["type"] == "extra_forbidden"
+        said = f"there is no such setting{nearest(str(place[-1]), _fields_at(model, place[:-1]))}"
+        yield f"{'.'.join(map(str, place))}: {said if unknown else problem['msg']}"
+
+
+def nearest(wrong: str, right: Iterable[str]) -> str:
+    """`; did you mean …?` for a name that is close to one of `right`, else nothing."""
+    found = get_close_matches(wrong, list(right), n=1)
+    return f"; did you mean {found[0]!r}?" if found else ""
+
+
+def merged(config: Config, table: Mapping[str, Any]) -> Config:
+    """`config` with what `table` says over it. Raises `ValidationError`."""
+    said = Config.model_validate(table)
+    return _over(config, said)
+
+
+def _over(below: _Model, above: _Model) -> _Model:
+    changes: dict[str, Any] = {}
+    for name in above.model_fields_set:
+        value, under = getattr(above, name), getattr(below, name)
+        changes[name] = _over(under, value) if isinstance(value, BaseModel) else value
+    return below.model_copy(update=changes)
+
+
+def _fields_at(model: type[BaseModel], place: Iterable[int | str]) -> Iterable[str]:
+    """The names of the table at `place`; names of providers and numbers of rows are steps of their own."""
+    at: type[BaseModel] = model
+    for step in place:
+        field = at.model_fields.get(str(step))
+        at = _tables_in(field.annotation if field else None) or at
+    return at.model_fields
+
+
+def _tables_in(annotation: Any) -> type[BaseModel] | None:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next(filter(None, map(_tables_in, get_args(annotation))), None)

@@ -14,7 +14,8 @@ from acp_bridge.bridge import Bridge, Parts
 from acp_bridge.composition.executors import make_executor
 from acp_bridge.composition.keys import make_credentials
 from acp_bridge.composition.mcp import make_mcp
-from acp_bridge.composition.models import provider_of
+from acp_bridge.composition.models import offer_of, providers_of, register_adapters
+from acp_bridge.composition.project import session_offer
 from acp_bridge.composition.start import Start
 from acp_bridge.composition.toolset import make_tools
 from acp_bridge.elicitation import EditorForms
@@ -37,7 +38,6 @@ from agent_loop.commands.title import TitleCommand
 from agent_loop.errors import HarnessError
 from agent_loop.hooks import Hooks
 from agent_loop.inbox import InboxMessage
-from agent_loop.llm.openai_compat.adapter import OpenAICompatAdapter
 from agent_loop.llm.service import LlmService
 from agent_loop.prompt import default_sections
 from agent_loop.registry import AgentRegistry
@@ -71,12 +71,14 @@ async def serve(start: Start) -> int | None:  # noqa: C901 - the closures are th
         log.warning("turn failed", session=agent.id, code=getattr(error, "code", None), error=str(error), exc_info=bug)
 
     hooks.on("agent/error", turn_failed)
-    provider, model = provider_of(settings)
+    profiles = {profile.name: profile for profile in providers_of(settings, start.environment)}
+    base = offer_of(settings, profiles.values())
     replaying = settings.snapshot is not None and settings.snapshot.mode == "replay"
     credentials = make_credentials(start, replaying=replaying)
     llm = LlmService(hooks, runtime)
-    adapter = OpenAICompatAdapter(provider, credential=partial(credentials.key, provider.name), runtime=runtime)
-    llm.register_adapter([row.id for row in provider.models], adapter)
+    adapters = register_adapters(
+        profiles.values(), llm=llm, runtime=runtime, credential=lambda name: partial(credentials.key, name)
+    )
     replay = None
     if settings.snapshot and replaying:
         from agent_loop.llm.replay import install_replay
@@ -123,14 +125,11 @@ async def serve(start: Start) -> int | None:  # noqa: C901 - the closures are th
     commands.register(PermissionsCommand(book))
 
     def options(cwd: str) -> AgentOptions:
+        # which model it talks to is the session's choice
         return AgentOptions(
-            provider=provider.name,
-            model=model.id,
+            provider=settings.provider,
+            model="",
             system_prompt=default_sections(cwd),
-            reasoning=model.reasoning,
-            merge_users=model.merge_users,
-            window=model.context_window,
-            images=model.images,
             compact_at=settings.config.compaction.threshold if settings.config.compaction.enabled else None,
             spill_root=str(settings.spill_root),
         )
@@ -168,7 +167,7 @@ async def serve(start: Start) -> int | None:  # noqa: C901 - the closures are th
             hooks=hooks,
             runtime=runtime,
             options=options,
-            window=lambda model_id: row.context_window if (row := provider.model(model_id)) else None,
+            offer=lambda cwd: session_offer(base, cwd, settings=settings, log=log),
             secrets=start.secrets,
             terminal_environment=additions(start.environment) if settings.config.terminal == "client" else None,
         )
@@ -190,7 +189,7 @@ async def serve(start: Start) -> int | None:  # noqa: C901 - the closures are th
         if start.greeting.opened is not None:
             adopt(connection, start.greeting.opened)
             # the client has its session, so nobody waits until a person has written a prompt
-            adapter.prepare()
+            adapters[settings.provider].prepare()
         tasks.start_soon(stop_on_signal, peer.stop, start.signals)
         tasks.start_soon(stop_on_parent_death, start.parent, peer.stop)
 

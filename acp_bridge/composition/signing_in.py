@@ -13,9 +13,8 @@ from acp_bridge.cli.login import NOT_UNDERSTOOD, Account, Desk, log_in, log_out,
 from acp_bridge.cli.login_arguments import parse_login, parse_logout
 from acp_bridge.cli.parts import Streams
 from acp_bridge.composition.keys import open_store
-from acp_bridge.composition.models import provider_of
+from acp_bridge.composition.models import all_providers
 from acp_bridge.config_file import (
-    DEEPSEEK,
     Flags,
     RawConfig,
     chosen_provider,
@@ -80,10 +79,7 @@ def _profiles(raw: RawConfig, flags: Flags, environment: Mapping[str, str]) -> d
     table = {name: raw.table[name] for name in _READ if name in raw.table}
     own = {name: environment[name] for name in _VARIABLES if name in environment}
     settings = load_settings(RawConfig(raw.path, table, raw.problem), Flags(model=flags.model), own)
-    return {
-        name: provider_of(settings.model_copy(update={"provider": name, "model": None}))[0]
-        for name in (DEEPSEEK, *(name for name in settings.config.providers if name != DEEPSEEK))
-    }
+    return {profile.name: profile for profile in all_providers(settings)}
 
 
 def _checking(profile: ProviderProfile) -> Callable[[str], Awaitable[KeyVerdict]]:

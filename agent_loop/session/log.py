@@ -6,17 +6,18 @@ into it (tools-and-bash.md §5). Memory holds the folds and the last 4,096 event
 """
 
 from collections import deque
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import aclosing
 from itertools import islice
-from typing import Final
+from typing import Any, Final
 
 from agent_loop.hooks import Hooks, Remover
 from agent_loop.runtime import Runtime
 from agent_loop.session.derive import Entry, History
 from agent_loop.session.events import SessionEvent, SessionHeader
 from agent_loop.session.json_check import own_json
+from agent_loop.session.spending import Spent
 from agent_loop.session.state import LogState, RequestParts
 from agent_loop.session.store import PersistenceError, SessionJournal
 from agent_loop.vocabulary import JsonObject, Message, Usage
@@ -119,6 +120,16 @@ class Session:
     def mode(self) -> str | None:
         """The mode of the last `mode/change`."""
         return self._state.mode
+
+    @property
+    def config(self) -> Mapping[str, Any]:
+        """What was last chosen of each configuration option (`config/change`)."""
+        return self._state.config
+
+    @property
+    def spent(self) -> Spent:
+        """The tokens of all calls so far."""
+        return self._state.spent
 
     @property
     def title(self) -> str | None:

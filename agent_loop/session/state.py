@@ -13,6 +13,7 @@ from agent_loop.session.events import KnownEvent, SessionEvent, make_event
 from agent_loop.session.json_check import InvalidEventError
 from agent_loop.session.nesting import Nesting
 from agent_loop.session.shapes import shape_fault
+from agent_loop.session.spending import Spent, add_usage
 from agent_loop.vocabulary import CONTEXT_TOKENS, JsonObject, Usage
 
 
@@ -28,13 +29,16 @@ class RequestParts:
 class LogState:
     """The folds of one log. `next_seq` = how many events were fed, `last_time` = epoch ms of the last.
 
+    `config` is what was last chosen of each option; `spent` the tokens of all calls by (provider, model).
     `history` is None while nobody has asked for that of a stored log: it holds every text of the conversation.
     """
 
     __slots__ = (
         "_call_ids",
+        "_model",
         "_streamed_ids",
         "compacted_turn",
+        "config",
         "context_size",
         "history",
         "last_request",
@@ -44,6 +48,7 @@ class LogState:
         "nesting",
         "next_seq",
         "refused",
+        "spent",
         "title",
     )
 
@@ -53,6 +58,9 @@ class LogState:
         self.next_seq = 0
         self.last_time = 0
         self.mode: str | None = None
+        self.config: dict[str, Any] = {}
+        self.spent: Spent = {}
+        self._model = ("", "")
         self.title: str | None = None
         self.refused: frozenset[int] = frozenset()
         self.last_usage: Usage | None = None
@@ -100,9 +108,12 @@ class LogState:
                 self.context_size, self.compacted_turn = None, self.nesting.open_turn
             case "mode/change":
                 self.mode = data["modeId"]
+            case "config/change":
+                self.config[data["configId"]] = data.get("value")
             case "session/title":
                 self.title = data["title"]
             case "request/header":
+                self._model = (data["provider"], data["model"])
                 parts = self.last_request
                 self.last_request = RequestParts(
                     data.get("system", parts.system),
@@ -125,7 +136,6 @@ class LogState:
                 | "command/done"
                 | "session/notice"
                 | "plan/update"
-                | "config/change"
                 | "llm/retry"
                 | "loop/change"
             ):
@@ -136,6 +146,7 @@ class LogState:
     def _note_usage(self, usage: Usage | None) -> None:
         if usage is not None:
             self.last_usage = usage
+            self.spent = add_usage(self.spent, self._model, usage)
             self.context_size = sum(usage.get(key, 0) for key in CONTEXT_TOKENS)
 
     def call_ids(self) -> AbstractSet[str]:

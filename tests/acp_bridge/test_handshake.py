@@ -8,9 +8,12 @@ from contextlib import contextmanager
 
 import pytest
 
+from acp_bridge.config_file import Flags, RawConfig
+from acp_bridge.first_session import plain_offer
 from acp_bridge.handshake import Greeting, greet
 from acp_bridge.methods.v1.initialize import SignIn
 
+OFFER = plain_offer(RawConfig("/config.toml", {}), Flags(), {})
 HELLO = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": 1}}
 
 
@@ -43,7 +46,7 @@ def greeted(data, *, variable="MY_KEY", fork=False, end=False):
         os.write(ends[1], data)
         if end:
             close(ends, 1)
-        greeting = greet(ends[0], ends[3], sign_in(variable), fork=fork, start_mode=None, parent_alive=lambda: True)
+        greeting = greet(ends[0], ends[3], sign_in(variable), fork=fork, offer=None, parent_alive=lambda: True)
         answered = select.select([ends[2]], [], [], 0)[0]
         return greeting, json.loads(os.read(ends[2], 1 << 16)) if answered else None
 
@@ -142,7 +145,7 @@ def test_everything_else_is_handed_on_whole_and_not_answered(first):
     with pipes() as ends:
         os.set_blocking(ends[1], False)
         sent = os.write(ends[1], first[:65536])
-        greeting = greet(ends[0], ends[3], sign_in(), fork=False, start_mode=None, parent_alive=lambda: True)
+        greeting = greet(ends[0], ends[3], sign_in(), fork=False, offer=None, parent_alive=lambda: True)
         assert not select.select([ends[2]], [], [], 0)[0]
     assert greeting == Greeting(first[:sent], None)
 
@@ -153,7 +156,7 @@ def test_the_end_of_the_input_hands_on_what_was_read_and_stays_the_end(data):
         os.write(ends[1], data)
         keep = os.dup(ends[0])
         close(ends, 1)
-        greeting = greet(ends[0], ends[3], sign_in(), fork=False, start_mode=None, parent_alive=lambda: True)
+        greeting = greet(ends[0], ends[3], sign_in(), fork=False, offer=None, parent_alive=lambda: True)
         assert greeting == Greeting(data, None)
         assert os.read(ends[0], 10) == b""
         assert not os.get_inheritable(ends[0])
@@ -164,7 +167,7 @@ def test_a_reader_that_is_gone_ends_the_input_too():
     with pipes() as ends:
         os.write(ends[1], line())
         close(ends, 2)
-        greeting = greet(ends[0], ends[3], sign_in(), fork=False, start_mode=None, parent_alive=lambda: True)
+        greeting = greet(ends[0], ends[3], sign_in(), fork=False, offer=None, parent_alive=lambda: True)
         assert greeting.initialize_params == {"protocolVersion": 1}
         assert os.read(ends[0], 10) == b""
 
@@ -174,7 +177,7 @@ def test_a_silent_client_is_waited_for_as_long_as_the_parent_lives():
     with pipes() as ends:
         os.write(ends[1], b'{"half')
         greeting = greet(
-            ends[0], ends[3], sign_in(), fork=False, start_mode=None, parent_alive=lambda: next(alive), poll_seconds=0
+            ends[0], ends[3], sign_in(), fork=False, offer=None, parent_alive=lambda: next(alive), poll_seconds=0
         )
     assert greeting == Greeting(b'{"half', None)
     assert list(alive) == []
@@ -186,19 +189,21 @@ def new_session(**members):
     return json.dumps(frame).encode() + b"\n"
 
 
-def opened(data, *, end=False, start_mode="ask"):
+def opened(data, *, end=False, offer=OFFER):
     """(greeting, the frames that were answered) to a client that is at home in sessions."""
     with pipes() as ends:
         os.write(ends[1], data)
         if end:
             close(ends, 1)
-        greeting = greet(ends[0], ends[3], sign_in(None), fork=False, start_mode=start_mode, parent_alive=lambda: True)
+        greeting = greet(ends[0], ends[3], sign_in(None), fork=False, offer=offer, parent_alive=lambda: True)
         answered = select.select([ends[2]], [], [], 0)[0]
         return greeting, [json.loads(each) for each in os.read(ends[2], 1 << 16).splitlines()] if answered else []
 
 
 def test_a_session_new_right_behind_it_is_answered_too_and_the_rest_is_handed_on():
-    greeting, (_hello, answer) = opened(line() + new_session() + b'{"half', start_mode="full")
+    greeting, (_hello, answer) = opened(
+        line() + new_session() + b'{"half', offer=OFFER._replace(default=OFFER.default._replace(mode="full"))
+    )
     assert answer["id"] == 2
     assert answer["result"]["modes"]["currentModeId"] == "full"
     assert [mode["id"] for mode in answer["result"]["modes"]["availableModes"]] == [
@@ -243,8 +248,8 @@ def test_what_is_no_plain_session_new_is_handed_on_whole(second, end):
     assert greeting == Greeting(second, {"protocolVersion": 1}, None)
 
 
-def test_without_a_start_mode_no_session_is_opened():
-    greeting, answers = opened(line() + new_session(), start_mode=None)
+def test_without_an_offer_no_session_is_opened():
+    greeting, answers = opened(line() + new_session(), offer=None)
     assert len(answers) == 1
     assert greeting == Greeting(new_session(), {"protocolVersion": 1}, None)
 
@@ -255,7 +260,7 @@ def test_a_long_second_line_is_not_read_to_its_end():
         os.write(ends[1], b"x" * 65_000)
         fcntl.fcntl(ends[1], fcntl.F_SETPIPE_SZ, 1 << 20)
         os.write(ends[1], b"y" * 70_000)
-        greeting = greet(ends[0], ends[3], sign_in(None), fork=False, start_mode="ask", parent_alive=lambda: True)
+        greeting = greet(ends[0], ends[3], sign_in(None), fork=False, offer="ask", parent_alive=lambda: True)
         rest = os.read(ends[0], 1 << 20)
     assert greeting.preread + rest == b"x" * 65_000 + b"y" * 70_000
     assert greeting.opened is None

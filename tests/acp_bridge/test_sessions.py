@@ -146,7 +146,7 @@ async def test_what_happens_while_a_transcript_is_shown_follows_it(tmp_path):
         assert {frame["id"] for frame in answers} == {prompt, load}
         shown = [kind for kind in world.kinds() if kind != "available_commands_update"]
     user, said = "user_message_chunk", "agent_message_chunk"
-    assert shown == [user, "session_info_update", said, user, "current_mode_update", said]
+    assert shown == [user, "session_info_update", said, user, "current_mode_update", "config_option_update", said]
 
 
 async def test_two_loads_at_once_open_the_session_once(tmp_path):
@@ -169,7 +169,10 @@ async def test_the_mode_can_change_at_any_time(tmp_path):
     async with bridge_world([HANG], cwd=tmp_path) as world:
         session = await world.new_session()
         assert await world.call("session/set_mode", sessionId=session, modeId="full") == {}
-        assert world.updates[-1][1] == {"sessionUpdate": "current_mode_update", "currentModeId": "full"}
+        assert world.kinds()[-2:] == ["current_mode_update", "config_option_update"]
+        assert (
+            world.updates[-2][1]["currentModeId"] == world.updates[-1][1]["configOptions"][0]["currentValue"] == "full"
+        )
         prompt = await world.send_prompt(session)
         await world.call("session/set_mode", sessionId=session, modeId="ask")
         await world.notify("session/cancel", sessionId=session)

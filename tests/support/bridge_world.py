@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from acp_bridge.bridge import Bridge, Parts
+from acp_bridge.catalogue import Catalogue, Choice, ModelRow, Offer
 from acp_bridge.credential_file import CredentialFile
 from acp_bridge.credential_store import CredentialStore
 from acp_bridge.credentials import Credentials
@@ -16,6 +17,7 @@ from acp_bridge.methods.v1.connection import Connection
 from acp_bridge.methods.v1.initialize import SignIn
 from acp_bridge.methods.v1.table import V1Dispatcher
 from acp_bridge.permission.ledger import Ledger
+from acp_bridge.permission.modes import MODES
 from acp_bridge.permission.policy import EditorPolicy
 from acp_bridge.permission.rule_book import RuleBook, configured_rules
 from acp_bridge.testing.editor import Entry
@@ -33,7 +35,7 @@ from agent_loop.session.store import SessionStore
 from agent_loop.titles import install_titles
 from bash_exec.fake import FakeBashExecutor, FakeCommand
 from bash_exec.service import Services
-from tests.support.agent_world import OPTIONS, World, agent_world
+from tests.support.agent_world import MODEL, OPTIONS, World, agent_world
 from tests.support.official import referee, schema_referee
 from tests.support.wire_client import WireClient, wire
 
@@ -152,6 +154,8 @@ async def bridge_world(
     fork: bool = False,
     allow: Sequence[str] = (),
     deny: Sequence[str] = (),
+    offer: Offer | None = None,
+    notices: Sequence[dict[str, Any]] = (),
     **limits: float,
 ) -> AsyncIterator[BridgeWorld]:
     """A connection that has been initialised with `capabilities` (unless told not to)."""
@@ -184,6 +188,7 @@ async def bridge_world(
         commands.register(CompactCommand())
         commands.register(PermissionsCommand(book))
         install_titles(agents.hooks)
+        catalogue = Catalogue((ModelRow("test", MODEL, MODEL, window=WINDOW, reasoning="echo"),))
         executor = FakeBashExecutor(shell or {}, task_group=agents.tasks)
         services = Services(environment=dict(os.environ))
         mcp_parts = McpParts(agents.hooks, agents.tools, services, agents.secrets, f"{cwd}/mcp-logs", limits=MCP_LIMITS)
@@ -198,7 +203,7 @@ async def bridge_world(
             hooks=agents.hooks,
             runtime=agents.runtime,
             options=lambda _cwd: replace(OPTIONS),
-            window=lambda _model: WINDOW,
+            offer=lambda _cwd: (offer or Offer(MODES, catalogue, Choice(mode, catalogue.rows[0].value)), list(notices)),
             secrets=agents.secrets,
         )
         bridge = Bridge(parts, client.peer, asyncio.get_running_loop().call_later, quiet_seconds=quiet_seconds)

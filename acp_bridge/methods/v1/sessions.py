@@ -1,4 +1,4 @@
-"""`session/new`, `load`, `resume`, `fork`, `close`, `delete` and `set_mode` (acp.md §2).
+"""`session/new`, `load`, `resume`, `fork`, `close` and `delete` (acp.md §2).
 
 May not know: prompts. Invariant: no entry of `mcpServers` ever fails a session; `session/new`'s response precedes every
 update of its session, `session/load`'s follows its whole replay, `session/close`'s follows everything.
@@ -13,11 +13,12 @@ from acp_bridge.first_session import OpenedSession
 from acp_bridge.live_session import LiveSession
 from acp_bridge.methods.v1.connection import Connection, not_found, store_failure
 from acp_bridge.methods.v1.mcp_servers import server_entries
-from acp_bridge.permission.modes import MODE_IDS, mode_state
+from acp_bridge.permission.modes import mode_state
 from acp_bridge.rpc.call import Call
 from acp_bridge.rpc.codes import INVALID_PARAMS, METHOD_NOT_FOUND
 from acp_bridge.rpc.errors import RpcError
-from acp_bridge.schema import LoadSessionParams, NewSessionParams, SessionParams, SetModeParams, parse
+from acp_bridge.schema import LoadSessionParams, NewSessionParams, SessionParams, parse
+from acp_bridge.translate.v1.options import config_options
 from agent_loop.session.store import SessionStoreError
 
 
@@ -87,17 +88,6 @@ async def delete(connection: Connection, params: SessionParams, call: Call) -> d
     return {}
 
 
-async def set_mode(connection: Connection, params: SetModeParams, _call: Call) -> dict[str, Any]:
-    """Change the mode, idle or in mid-turn; the update precedes the response."""
-    live = await connection.require(params.session_id)
-    if params.mode_id not in MODE_IDS:
-        known = ", ".join(MODE_IDS)
-        raise RpcError(INVALID_PARAMS, f"Invalid params: modeId {params.mode_id!r:.60} is unknown; use one of {known}")
-    live.agent.session.append("mode/change", {"modeId": params.mode_id})
-    connection.bridge.parts.policy.set_mode(live.id, params.mode_id)
-    return {}
-
-
 async def _open(connection: Connection, params: LoadSessionParams) -> LiveSession:
     connection.require_settings()
     if not os.path.isabs(params.cwd):
@@ -110,7 +100,7 @@ async def _open(connection: Connection, params: LoadSessionParams) -> LiveSessio
 def _opened(connection: Connection, live: LiveSession, params: NewSessionParams, call: Call) -> dict[str, Any]:
     connection.bridge.parts.mcp.open(live.agent, server_entries(params.mcp_servers))
     call.after_response(lambda: _advertise(connection, live))
-    return {"modes": mode_state(connection.bridge.parts.policy.mode(live.id))}
+    return {"modes": mode_state(live.choice.mode), "configOptions": config_options(live.offer, live.choice)}
 
 
 @contextmanager

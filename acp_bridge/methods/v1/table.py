@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from acp_bridge.methods.v1 import connection as connecting
-from acp_bridge.methods.v1 import listing, sessions
+from acp_bridge.methods.v1 import listing, options, sessions
 from acp_bridge.methods.v1 import prompt as prompting
 from acp_bridge.methods.v1.connection import Connection
 from acp_bridge.rpc.call import Call
@@ -26,6 +26,7 @@ from acp_bridge.schema import (
     PromptParams,
     SchemaProblem,
     SessionParams,
+    SetConfigOptionParams,
     SetModeParams,
     parse,
 )
@@ -53,7 +54,8 @@ METHODS: dict[str, Method] = {
     "session/list": Method(ListSessionsParams, listing.list_sessions),
     "session/close": Method(SessionParams, sessions.close),
     "session/delete": Method(SessionParams, sessions.delete),
-    "session/set_mode": Method(SetModeParams, sessions.set_mode),
+    "session/set_mode": Method(SetModeParams, options.set_mode),
+    "session/set_config_option": Method(SetConfigOptionParams, options.set_config_option),
     "session/prompt": Method(PromptParams, prompting.prompt),
     connecting.ADVANCE_CLOCK: Method(
         AdvanceParams, lambda connection, params, _: connecting.advance_clock(connection, params)

@@ -7,12 +7,15 @@ capabilities, nothing else; a card is opened once, only ever moves forward, and 
 from collections.abc import Callable, Iterator
 from typing import assert_never
 
+from acp_bridge.catalogue import Choice, Offer
 from acp_bridge.schema import ClientCapabilities
 from acp_bridge.translate.v1 import cards
 from acp_bridge.translate.v1.cards import FindTool, OpenCard, Update
 from acp_bridge.translate.v1.compactions import Compactions
+from acp_bridge.translate.v1.options import config_options
 from acp_bridge.translate.v1.prompts import FindAttachment, from_block
 from agent_loop.session.events import KnownEvent, SessionEvent
+from agent_loop.session.spending import Spent, add_usage
 from agent_loop.vocabulary import CONTEXT_TOKENS, Block, JsonObject
 
 
@@ -43,6 +46,8 @@ class UpdateRenderer:
     are shown, and usage is one frame at the end (`usage()`). `attachments`: what the next event names, by `ref`.
     `client_terminals`: foreground commands run in terminals of the client's own, which their cards embed; a load shows
     their stored output, since those terminals are gone.
+    `offer`: what the session can choose (None: nothing is offered). It starts with the choice and the tokens that a new
+    session has; `take_over` and `go_on` change that.
     """
 
     def __init__(
@@ -54,6 +59,7 @@ class UpdateRenderer:
         window: Callable[[], int | None],
         live: bool,
         client_terminals: bool = False,
+        offer: Offer | None = None,
     ) -> None:
         self._find = find_tool
         self._capabilities = capabilities
@@ -66,6 +72,14 @@ class UpdateRenderer:
         self._used: int | None = None
         self.attachments: dict[str, bytes] = {}
         self.compactions = Compactions(capabilities)
+        self._offer = offer
+        self._choice = offer.default if offer else Choice("", "")
+        self._model = ("", "")
+        self._spent: Spent = {}
+
+    def go_on(self, choice: Choice, spent: Spent) -> None:
+        """What is rendered from now on follows a log in which so much was chosen and spent."""
+        self._choice, self._spent = choice, spent
 
     def take_over(self, shown: "UpdateRenderer") -> None:
         """Go on where `shown` (a replay of the same events) has stopped: its open cards are the screen now."""
@@ -113,8 +127,11 @@ class UpdateRenderer:
             case "plan/update":
                 return [{"sessionUpdate": "plan", "entries": data["entries"]}]
             case "mode/change":
-                return [{"sessionUpdate": "current_mode_update", "currentModeId": data["modeId"]}]
+                return self._mode(data["modeId"])
+            case "config/change":
+                return self._option(data["configId"], data.get("value"))
             case "request/header":
+                self._model = (data["provider"], data["model"])
                 return self.compactions.begin(event)
             case "history/compacted":
                 self._used = None
@@ -123,15 +140,7 @@ class UpdateRenderer:
                 return self.compactions.stop({})
             case "turn/end":
                 return self.compactions.stop(data["reason"])
-            case (
-                "turn/start"
-                | "step/end"
-                | "context/message"
-                | "steering/message"
-                | "config/change"
-                | "llm/retry"
-                | "loop/change"
-            ):
+            case "turn/start" | "step/end" | "context/message" | "steering/message" | "llm/retry" | "loop/change":
                 return []
             case _:
                 assert_never(event.type)
@@ -155,7 +164,9 @@ class UpdateRenderer:
         window = self._window()
         if self._used is None or window is None:
             return []
-        return [{"sessionUpdate": "usage_update", "used": self._used, "size": window}]
+        cost = self._offer and self._offer.catalogue.cost(self._spent)
+        priced = {"cost": {"amount": cost[0], "currency": cost[1]}} if cost else {}
+        return [{"sessionUpdate": "usage_update", "used": self._used, "size": window, **priced}]
 
     def notice(self, data: JsonObject, message_id: str) -> Update:
         """`notice` for a client that advertised it, a visible line for every other one."""
@@ -188,6 +199,7 @@ class UpdateRenderer:
         if usage is None or self.compactions.open:
             return []
         self._used = sum(usage.get(key, 0) for key in CONTEXT_TOKENS)
+        self._spent = add_usage(self._spent, self._model, usage)
         return self.usage() if self._live else []
 
     def _permission(self, data: JsonObject) -> list[Update]:
@@ -198,6 +210,18 @@ class UpdateRenderer:
             return []
         # asked again: what the call would do has changed since it was asked about
         return [cards.previewed(self._find, call_id, card, cwd=self._cwd, preview=data.get("preview"))]
+
+    def _mode(self, mode: str) -> list[Update]:
+        if self._offer and mode not in self._offer.values("mode", self._offer.default):
+            # the log of another version; such a session is in the default mode
+            return []
+        return [{"sessionUpdate": "current_mode_update", "currentModeId": mode}, *self._option("mode", mode)]
+
+    def _option(self, config_id: str, value: object) -> list[Update]:
+        if self._offer is None:
+            return []
+        self._choice = self._offer.after(self._choice, config_id, value)
+        return [{"sessionUpdate": "config_option_update", "configOptions": config_options(self._offer, self._choice)}]
 
     def _call(self, data: JsonObject) -> list[Update]:
         call_id: str = data["callId"]

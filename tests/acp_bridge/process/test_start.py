@@ -104,7 +104,7 @@ async def test_without_a_key_sessions_open_and_the_first_prompt_names_the_fix(tm
     ("config", "says"),
     [
         ('model = "x"\n[providers\n', "(at line 2, column 11)"),
-        ("colour = 1\n", "colour: Extra inputs are not permitted"),
+        ("colour = 1\n", "colour: there is no such setting"),
         (
             'permission = {mode = "never"}\n',
             "permission.mode: Input should be 'read-only', 'ask', 'auto-edit' or 'full'",
