@@ -6,6 +6,7 @@ is why `run` imports where it uses.
 
 import os
 import sys
+from importlib import import_module
 from typing import NoReturn
 
 from acp_bridge.command_line import own_command, parse_flags, refuse_platform, sign_in_place, told_environment
@@ -120,16 +121,25 @@ def run(
     sign_in: SignIn,
 ) -> int:
     """Import the heavy half, make the settings, serve. Returns the exit code."""
-    import anyio
-    import platformdirs
+    # there are no plugins, and the search would read what every installed package says of itself; no child sees this
+    os.environ["PYDANTIC_DISABLE_PLUGINS"] = "__all__"
+    from acp_bridge.lean_imports import without_package_metadata
 
-    from acp_bridge.composition.serving import serve
-    from acp_bridge.composition.start import Start
-    from acp_bridge.config_file import APP
-    from acp_bridge.credential_file import stored_keys
-    from acp_bridge.known_secrets import known_secrets
-    from acp_bridge.logs import Log
-    from acp_bridge.settings import SettingsError, load_settings
+    with without_package_metadata():
+        import anyio
+        import platformdirs
+
+        from acp_bridge.composition.serving import serve
+        from acp_bridge.composition.start import Start
+        from acp_bridge.config_file import APP
+        from acp_bridge.credential_file import stored_keys
+        from acp_bridge.known_secrets import known_secrets
+        from acp_bridge.logs import Log
+        from acp_bridge.settings import SettingsError, load_settings
+
+        if greeting.opened is not None:
+            # the client has its session, so nobody waits until a person has written a prompt
+            import_module("agent_loop.llm.openai_compat.http")
 
     stored = stored_keys(environment)
     if stored:

@@ -9,7 +9,6 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import UTC
-from email.utils import parsedate_to_datetime
 from functools import partial
 from typing import cast
 
@@ -60,6 +59,8 @@ def parse_retry_after(value: str, *, now_ms: int) -> float | None:
     try:
         seconds = float(value)
     except ValueError:
+        from email.utils import parsedate_to_datetime  # noqa: PLC0415 - a megabyte that few answers need
+
         try:
             date = parsedate_to_datetime(value)
         except ValueError:

@@ -5,7 +5,9 @@ base URL without its credentials. Imported at the first request, because the cli
 the client of httpx2 adds (cookies, redirects, forms) no provider needs, and it costs each request 0.2 ms.
 """
 
+import os
 import ssl
+import sys
 import zlib
 from base64 import b64encode
 from collections.abc import AsyncGenerator, AsyncIterable, Mapping
@@ -138,9 +140,10 @@ def _target(address: SplitResult) -> str:
 def _proxy_for(address: SplitResult) -> httpcore2.Proxy | None:
     """The proxy that the environment wants for `address`. Raises `ValueError` for one of a kind that is not known."""
     host = address.hostname or ""
-    if host in _LOCAL_HOSTS:
+    named = any(name.lower().endswith("_proxy") for name in os.environ)
+    if host in _LOCAL_HOSTS or not (named or sys.platform == "darwin"):
         return None
-    from urllib.request import getproxies, proxy_bypass  # noqa: PLC0415 - most endpoints on this machine need none
+    from urllib.request import getproxies, proxy_bypass  # noqa: PLC0415 - a megabyte that most have no use for
 
     proxies = getproxies()
     url = proxies.get(address.scheme) or proxies.get("all")
