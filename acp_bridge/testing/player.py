@@ -58,8 +58,8 @@ class Player:
             "cancel": self._cancel,
             "setMode": self._call("session/set_mode"),
             "setConfigOption": self._call("session/set_config_option"),
-            "request": lambda _step, fields: self._result(self._request(fields)),
-            "requestExpectError": lambda _step, fields: self._expect_error(self._request(fields)),
+            "request": self._request,
+            "requestExpectError": self._request_expect_error,
             "waitForTurnEnd": self._wait_for_turn_end,
             "waitForUpdate": self._wait_for_update,
             "expectQuiet": self._expect_quiet,
@@ -135,9 +135,11 @@ class Player:
 
         return run
 
-    def _request(self, fields: JsonObject) -> int:
-        """One that belongs to no session."""
-        return self._editor.request(fields["method"], fields.get("params", {}))
+    def _request(self, _step: Step, fields: JsonObject) -> None:
+        self._result(self._editor.request(fields["method"], fields.get("params", {})))
+
+    def _request_expect_error(self, _step: Step, fields: JsonObject) -> None:
+        self._expect_error(self._editor.request(fields["method"], fields.get("params", {})))
 
     def _list_sessions(self, _step: Step, fields: JsonObject) -> None:
         self._result(self._editor.request("session/list", fields))
