@@ -4,7 +4,7 @@ May not know: editors, protocols. Invariant: what the model is told of an answer
 form can be shown the model is told to ask in plain text at the end of its turn, so that a question is never lost.
 """
 
-from typing import Final
+from typing import Final, assert_never
 
 from agent_loop.tools.form import FIELD, FormProblem, checked_answer, make_form, readable_answer
 from agent_loop.tools.schema import Property, SchemaSpec, to_json_schema
@@ -77,6 +77,8 @@ class AskUserTool(Tool):
                 return ToolOutcome([text_block(text)], meta={"action": given.action})
             case "failed":
                 return _failed(given.reason)
+            case _:
+                assert_never(given.action)
 
     def present_call(self, arguments: JsonObject, cwd: str | None, preview: JsonObject | None = None) -> CallCard:  # noqa: ARG002 - nothing but the arguments is shown
         """The question, and below it what is to be filled in when that is more than a text."""
