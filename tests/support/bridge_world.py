@@ -149,6 +149,7 @@ async def bridge_world(
     problem: str | None = None,
     high_water: int = 1 << 20,
     shell: Mapping[str, FakeCommand] | None = None,
+    terminal_environment: Mapping[str, str] | None = None,
     store: Callable[[VirtualRuntime], SessionStore] | None = None,
     quiet_seconds: float = 10.0,
     fork: bool = False,
@@ -205,6 +206,7 @@ async def bridge_world(
             options=lambda _cwd: replace(OPTIONS),
             offer=lambda _cwd: (offer or Offer(MODES, catalogue, Choice(mode, catalogue.rows[0].value)), list(notices)),
             secrets=agents.secrets,
+            terminal_environment=terminal_environment,
         )
         bridge = Bridge(parts, client.peer, asyncio.get_running_loop().call_later, quiet_seconds=quiet_seconds)
         credentials = Credentials(
