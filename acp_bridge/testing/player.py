@@ -44,7 +44,7 @@ class Player:
         self._sessions: dict[str, str] = {}
         self._prompts: dict[str, list[int]] = {}
         self._seen: dict[str, int] = {}  # waitForUpdate looks behind what it found last
-        self._operations: Mapping[str, Callable[[Step, JsonObject], None]] = {
+        self._operations: Mapping[str, Callable[[Step, JsonObject], object]] = {
             "initialize": self._initialize,
             "newSession": self._new_session,
             "newSessionExpectError": self._new_session_expect_error,
