@@ -32,7 +32,9 @@ NOT_IN_OURS = {"WIRE-16", *NEEDS_A_RICH_AGENT}
 SHOWN = {rule.id for number, rule in enumerate(RULES) if number % 4 == 0} | {"WIRE-16"}
 # what tests of the bridge show as well, in a fraction of the time
 IN_PROCESS_TOO = {"WIRE-10", "LIST-01", "LIST-02", "LIST-04", "LIST-05", "CLOSE-01", "CLOSE-03", "DEL-01"}
-IN_PROCESS_TOO |= {"MCP-03", "MCP-04"}
+IN_PROCESS_TOO |= {"MCP-03", "MCP-04", "UPD-05", "TERM-03", "ELIC-01", "ELIC-03"}
+# what has to be switched on: the setting under which a rule finds what it is about
+SETTINGS_IN_OURS = {"TERM-02": 'terminal = "client"', "TERM-03": 'terminal = "client"'}
 QUIET_IN_OURS = (NOT_IN_OURS - SHOWN) | IN_PROCESS_TOO
 KNOWN_IN_OURS: set[str] = set()
 
@@ -87,8 +89,13 @@ def red_ids(results) -> set[str]:
     "rule_id",
     [long_unless(rule.id not in QUIET_IN_OURS, rule.id) for rule in RULES],
 )
-def test_our_agent_keeps_the_rule(rule_id):
-    result = check(rule_id, agent_command(), known=KNOWN_IN_OURS, env=UNMEASURED)
+def test_our_agent_keeps_the_rule(rule_id, tmp_path):
+    env = UNMEASURED
+    if rule_id in SETTINGS_IN_OURS:
+        config = tmp_path / "config.toml"
+        config.write_text(SETTINGS_IN_OURS[rule_id])
+        env = env | {"DSH_CONFIG": str(config)}
+    result = check(rule_id, agent_command(), known=KNOWN_IN_OURS, env=env)
     expected = {"skipped", "not-provoked"} if rule_id in NOT_IN_OURS else {"ok"}
     assert result.verdict in ({"known"} if rule_id in KNOWN_IN_OURS else expected), result.text
     assert not result.findings

@@ -92,6 +92,8 @@ def test_the_snapshot_variables_are_read_and_empty_ones_are_absent():
         ({"executor": "cloud"}, {}, "executor: Input should be 'local' or 'sandbox'"),
         ({"sandbox": {"allow_read": ["x"]}}, {}, "sandbox.allow_read.0: Value error, must be absolute or begin with ~"),
         ({"sandbox": {"allow_exec": []}}, {}, "sandbox.allow_exec: "),
+        ({"terminal": "remote"}, {}, "terminal: Input should be 'local' or 'client'"),
+        ({"executor": "sandbox", "terminal": "client"}, {}, 'would run commands outside of executor = "sandbox"'),
         ({"unstable": {"fork": "true"}}, {}, "unstable.fork: Input should be a valid boolean"),
         (
             {},

@@ -6,7 +6,14 @@ import sys
 
 import pytest
 
-from bash_exec.environment import ADDITIONS, is_secret_name, scrub_environment, secret_names, wipe_environment
+from bash_exec.environment import (
+    ADDITIONS,
+    additions,
+    is_secret_name,
+    scrub_environment,
+    secret_names,
+    wipe_environment,
+)
 
 
 @pytest.mark.parametrize(
@@ -52,6 +59,11 @@ def test_ssh_runs_in_batch_mode_unless_the_user_has_a_command_of_their_own():
     assert scrub_environment({})["GIT_SSH_COMMAND"] == "ssh -oBatchMode=yes"
     assert scrub_environment({"GIT_SSH_COMMAND": "ssh -i x"})["GIT_SSH_COMMAND"] == "ssh -i x"
     assert "GIT_SSH_COMMAND" not in scrub_environment({"GIT_SSH": "/opt/ssh"})
+
+
+def test_what_is_added_is_told_alone():
+    assert additions({}) == {**ADDITIONS, "GIT_SSH_COMMAND": "ssh -oBatchMode=yes"}
+    assert additions({"GIT_SSH": "/opt/ssh", "A": "b"}) == ADDITIONS
 
 
 def test_secret_names_are_those_by_pattern_and_the_key_sources():

@@ -2,7 +2,6 @@
 
 NEEDS_A_RICH_AGENT = (
     "PROMPT-04",
-    "UPD-05",
     "TOOL-06",
     "PERM-03",
     "CFG-01",
@@ -14,9 +13,4 @@ NEEDS_A_RICH_AGENT = (
     "FS-01",
     "FS-02",
     "FS-03",
-    "TERM-02",
-    "TERM-03",
-    "ELIC-01",
-    "ELIC-02",
-    "ELIC-03",
 )

@@ -55,6 +55,22 @@ def test_other_requests_have_queues_of_their_own():
     assert answers.answer({"id": 2, "method": "elicitation/create"}) == {"id": 2, "result": {"action": "cancel"}}
 
 
+def test_other_answers_may_be_late_or_null_too():
+    rows = [{"late": {"terminalId": "t"}}, {"result": None}]
+    answers = Answers({"terminal": rows})
+    assert answers.answer({"id": 1, "method": "terminal/create"}) is None
+    assert answers.answer({"id": 2, "method": "terminal/release"}) == {"id": 2, "result": None}
+    assert answers.late() == [{"id": 1, "result": {"terminalId": "t"}}]
+
+
+def test_an_answer_that_names_a_method_waits_for_it():
+    rows = [{"method": "terminal/output", "never": True}, {"result": {"terminalId": "t"}}]
+    answers = Answers({"terminal": rows})
+    assert answers.answer({"id": 1, "method": "terminal/create"}) == {"id": 1, "result": {"terminalId": "t"}}
+    assert "error" in answers.answer({"id": 2, "method": "terminal/release"})
+    assert answers.answer({"id": 3, "method": "terminal/output"}) is None
+
+
 def test_a_request_without_an_answer_is_an_unknown_method():
     error = {"code": -32601, "message": "no answer for terminal/create"}
     assert Answers({}).answer({"id": 1, "method": "terminal/create"}) == {"id": 1, "error": error}

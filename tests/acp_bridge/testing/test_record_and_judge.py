@@ -4,12 +4,14 @@ import json
 import os
 import runpy
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from acp_bridge.testing import __main__
 from acp_bridge.testing.__main__ import main
+from acp_bridge.testing.editor import Entry
 from acp_bridge.testing.harness import run_scenario
 from acp_bridge.testing.json_values import read_lines, write_lines
 from acp_bridge.testing.judge import judge
@@ -192,6 +194,14 @@ def test_broken_rules_of_the_protocol_and_stderr_are_findings(tmp_path):
     assert "card c1 is still in_progress when its prompt is answered" in findings
     change(scenario.directory / "input.json", "card", "die")
     assert verdict(scenario)[-1] == "stderr of the agent:\nlast words\n"
+
+
+def test_an_answer_of_null_says_nothing_about_capabilities(tmp_path):
+    scenario = recorded(tmp_path, has_model_turn=False, capabilities=("sessionCapabilities.list",))
+    run = run_scenario(scenario)
+    answer = Entry("client", {"jsonrpc": "2.0", "id": 1, "result": None})
+    run = replace(run, entries=(answer, *run.entries))
+    assert "sessionCapabilities.list is not advertised" not in judge(scenario, run, Referee(environment={}))
 
 
 def test_a_run_without_an_answer_to_initialize_advertises_nothing(tmp_path):

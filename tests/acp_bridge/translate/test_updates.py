@@ -55,6 +55,15 @@ def test_a_notice_without_description_is_one_line():
     assert shown.render(event) == [{"sessionUpdate": "notice", "severity": "info", "title": "hello"}]
 
 
+@pytest.mark.parametrize("live", [True, False])
+def test_a_notice_is_the_same_live_and_on_load(live):
+    event = make_event("session/notice", 4, 0, {"severity": "warning", "title": "hello", "description": "more"})
+    assert renderer(live=live).render(event)[0]["content"]["text"] == "hello\nmore\n"
+    able = UpdateRenderer(lambda _n: None, ClientCapabilities(notices=True), cwd=None, window=lambda: None, live=live)
+    notice = {"sessionUpdate": "notice", "severity": "warning", "title": "hello", "description": "more"}
+    assert able.render(event) == [notice]
+
+
 def test_a_decision_about_a_call_that_is_not_on_the_screen_is_not_shown():
     event = make_event("permission/decision", 0, 0, {"callId": "x", "digest": "d", "outcome": "allow", "by": "user"})
     assert renderer().render(event) == []

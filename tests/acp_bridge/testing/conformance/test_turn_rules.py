@@ -121,7 +121,10 @@ def result(rule_id, command, *, seconds=10.0):
 
 
 # three of which ours has a part
-@pytest.mark.parametrize("rule_id", [*NEEDS_A_RICH_AGENT, "PERM-08", "MODE-02", "MCP-01", "MCP-04"])
+@pytest.mark.parametrize(
+    "rule_id",
+    [*NEEDS_A_RICH_AGENT, "UPD-05", "TERM-03", "ELIC-01", "ELIC-03", "PERM-08", "MODE-02", "MCP-01", "MCP-04"],
+)
 def test_a_rich_agent_keeps(rule_id):
     found = result(rule_id, (*BROKEN_AGENT, "none"))
     assert (found.verdict, found.text) == ("ok", "")
