@@ -12,7 +12,9 @@ async def test_initialize_names_the_agent_and_exactly_what_it_can(tmp_path):
     assert result["protocolVersion"] == 1
     assert result["agentInfo"]["name"] == "dsh-acp-agent"
     assert result["agentCapabilities"]["loadSession"] is True
-    assert result["agentCapabilities"]["sessionCapabilities"] == {"list": {}, "resume": {}, "close": {}, "delete": {}}
+    assert result["agentCapabilities"]["sessionCapabilities"] == {
+        **{name: {} for name in ("list", "resume", "close", "delete", "additionalDirectories")}
+    }
     assert [method["id"] for method in result["authMethods"]] == ["api-key"]
     assert "TEST_KEY" in result["authMethods"][0]["description"]
 
