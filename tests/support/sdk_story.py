@@ -1,6 +1,6 @@
-"""One story that every official client tells: what the model says in it, and what the client must have seen at its end.
+"""One story that every official client tells: what the model says in it, and what the client must have seen.
 
-The editor offers its files and terminals. `todo.txt` has an unsaved buffer; terminals print the same line whatever runs.
+The editor offers its files and terminals. `todo.txt` has an unsaved buffer; whatever a terminal runs, it prints one line.
 """
 
 import json
@@ -43,7 +43,7 @@ def expected(cwd: str) -> dict[str, Any]:
         "mode": "ask",
         "options": ["mode", "model", "reasoning_effort"],
         "stops": ["end_turn"] * len(PROMPTS),
-        "asked": ["refused.txt", "new.txt", "touch cancelled", "echo always"],
+        "asked": ["Write refused.txt", "Write new.txt", "touch cancelled", "echo always"],
         "first options": ["allow_once", "allow_always", "reject_once", "reject_always"],
         "cards": ["failed", "completed", "failed", "completed", "completed", "completed", "completed"],
         "files read": [f"{cwd}/todo.txt"],
@@ -62,4 +62,8 @@ def expected(cwd: str) -> dict[str, Any]:
 
 
 def _file_call(tool: str, **arguments: Any) -> dict[str, Any]:
-    return {"tool_calls": [{"id": f"call-{tool}-{arguments['file_path']}", "name": tool, "arguments": [json.dumps(arguments)]}]}
+    return {
+        "tool_calls": [
+            {"id": f"call-{tool}-{arguments['file_path']}", "name": tool, "arguments": [json.dumps(arguments)]}
+        ]
+    }

@@ -1,12 +1,17 @@
 """The official Python SDK's client drives the console script: what an editor built on it will meet."""
 
+import os
+
 import anyio
+import pytest
 from acp import text_block
 
 from acp_bridge.testing.model_server import model_server
+from tests.support import sdk_story, typescript_sdk
 from tests.support.agent_process import LIMIT, agent_home
 from tests.support.bash_calls import bash_call, done
 from tests.support.sdk_client import sdk_client
+from tests.support.sdk_story_client import tell_the_story
 
 
 async def test_the_official_client_prompts_runs_a_command_cancels_and_loads_in_a_new_process(tmp_path):
@@ -68,4 +73,22 @@ async def test_the_official_client_prompts_runs_a_command_cancels_and_loads_in_a
             assert await prompt(connection, session, "once more") == "end_turn"
             assert editor.text().endswith("after the load")
         assert process.returncode == 0
+    assert home.processes() == []
+
+
+@pytest.mark.parametrize("language", ["python", "typescript"])
+async def test_the_official_client_is_asked_reads_writes_opens_terminals_chooses_lists_loads_and_resumes(
+    tmp_path, language
+):
+    module = typescript_sdk.typescript_sdk() if language == "typescript" else None
+    async with model_server(sdk_story.script()) as server:
+        home = agent_home(tmp_path, base_url=server.base_url)
+        home.write_config(sdk_story.CONFIG)
+        sdk_story.prepare(home.cwd)
+        told = await (typescript_sdk.tell_the_story(home, module) if module else tell_the_story(home))
+        sent = [str(request.body["messages"]) for request in server.requests]
+    assert told == sdk_story.expected(home.cwd)
+    assert os.listdir(home.cwd) == ["todo.txt"], "what was refused has not happened, and terminals were the editor's"
+    assert sdk_story.UNSAVED.strip() in sent[7]
+    assert sdk_story.TERMINAL_OUTPUT.strip() in sent[9]
     assert home.processes() == []
