@@ -217,6 +217,11 @@ def test_a_session_new_right_behind_it_is_answered_too_and_the_rest_is_handed_on
     assert greeting.preread == b'{"half'
 
 
+def test_further_directories_that_exist_are_plain():
+    params = {"cwd": "/", "mcpServers": None, "additionalDirectories": ["/dev", "/"]}
+    assert opened(line() + new_session(params=params))[0].opened.params == params
+
+
 def test_each_session_has_an_id_of_its_own():
     ids = {opened(line() + new_session())[0].opened.session_id for _ in range(3)}
     assert len(ids) == 3
@@ -236,6 +241,9 @@ def test_each_session_has_an_id_of_its_own():
         new_session(params={"cwd": "/does/not/exist"}),
         new_session(params={"cwd": "/", "mcpServers": {}}),
         new_session(params={"cwd": "/", "additionalDirectories": "/"}),
+        new_session(params={"cwd": "/", "additionalDirectories": ["relative"]}),
+        new_session(params={"cwd": "/", "additionalDirectories": ["/", "/does/not/exist"]}),
+        new_session(params={"cwd": "/", "additionalDirectories": [7]}),
         new_session(params={"cwd": "/", "mcp_servers": 5}),
         new_session(params={"cwd": "/", "mcpServers": [{"name": "\ud800"}]}),
         b"x" * 60_000,

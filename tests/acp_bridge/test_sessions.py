@@ -5,6 +5,7 @@ from functools import partial
 import pytest
 
 from agent_loop.session.jsonl import JsonlSessionStore
+from agent_loop.tools.files.read import ReadTool
 from agent_loop.vocabulary import text_block
 from tests.support.agent_world import PLUGIN
 from tests.support.bridge_world import bridge_world
@@ -39,6 +40,37 @@ async def test_a_directory_that_is_none_is_refused(tmp_path, cwd):
 async def test_null_lists_read_as_empty(tmp_path):
     async with bridge_world(cwd=tmp_path) as world:
         await world.call("session/new", cwd=str(tmp_path), mcpServers=None, additionalDirectories=None)
+
+
+@pytest.mark.parametrize("further", [["lib"], ["/no/such/directory"], [7], "/tmp"])
+async def test_a_further_directory_that_is_none_is_refused(tmp_path, further):
+    async with bridge_world(cwd=tmp_path) as world:
+        session = await world.new_session()
+        for method, more in (("session/new", {}), ("session/load", {"sessionId": session})):
+            params = {"cwd": str(tmp_path), "mcpServers": [], "additionalDirectories": further, **more}
+            error = await world.error(method, **params)
+            assert error["code"] == -32602
+            assert "additionalDirectories" in error["message"]
+
+
+async def test_further_directories_belong_to_the_workspace_as_long_as_they_are_named(tmp_path):
+    work, lib = tmp_path / "work", tmp_path / "lib"
+    work.mkdir()
+    lib.mkdir()
+    (lib / "a").write_text("of the library")
+    read = calls(("c1", "read", {"file_path": str(lib / "a")}))
+    async with bridge_world(read, says("1"), says("2"), cwd=work) as world:
+        world.agents.tools.register(ReadTool())
+        session = await world.new_session(additionalDirectories=[str(lib), str(work)])
+        await world.prompt(session)
+        closed = [update for _, update in world.updates if update["sessionUpdate"] == "tool_call_update"]
+        assert "of the library" in closed[0]["content"][0]["content"]["text"]
+        told = f"These directories belong to the workspace, too:\n- {lib}"
+        assert told in (world.agents.adapter.requests[0].system or "")
+        await world.call("session/resume", sessionId=session, cwd=str(work))
+        await world.prompt(session)
+        assert str(lib) not in (world.agents.adapter.requests[-1].system or "")
+        assert world.bridge.session(session).agent.roots == (str(work),)
 
 
 async def test_mcp_servers_that_cannot_be_used_never_fail_a_session_and_are_named_once(tmp_path):

@@ -2,6 +2,7 @@
 
 import pytest
 
+from agent_loop.errors import HarnessError
 from agent_loop.tools.seam import Decision
 from tests.support.agent_world import CWD, agent_world
 from tests.support.scripted_adapter import calls, says
@@ -94,3 +95,30 @@ async def test_a_call_that_is_asked_about_never_runs_beside_others():
             ("tool/call", "c"),
             ("tool/result", "c"),
         ]
+
+
+async def test_nobody_is_asked_about_a_call_that_can_only_fail():
+    policy = ScriptedPolicy()
+    tool = ScriptedTool(previews=[HarnessError("there is no such file", "NOT_FOUND")])
+    async with agent_world(calls(ECHO), says("oh"), policy=policy) as world:
+        world.tools.register(tool)
+        agent = world.agent()
+        await world.prompt(agent)
+        assert not world.of(agent, "permission/request")
+        assert not world.of(agent, "permission/decision")
+        [result] = world.of(agent, "tool/result")
+        assert result["error"] == {"name": "HarnessError", "code": "NOT_FOUND"}
+        assert tool.ran == []
+
+
+async def test_a_call_that_can_only_fail_by_the_time_of_the_yes_fails_so():
+    policy = ScriptedPolicy(Decision("allow", "user"))
+    tool = ScriptedTool(previews=[{"diff": 1}, HarnessError("the file is gone", "NOT_FOUND")])
+    async with agent_world(calls(ECHO), says("oh"), policy=policy) as world:
+        world.tools.register(tool)
+        agent = world.agent()
+        await world.prompt(agent)
+        assert [decision["outcome"] for decision in world.of(agent, "permission/decision")] == ["allow"]
+        [result] = world.of(agent, "tool/result")
+        assert result["error"]["code"] == "NOT_FOUND"
+        assert tool.ran == []

@@ -123,8 +123,7 @@ def card_fields(card: CallCard, *, terminal: str | None, cwd: str | None) -> Upd
             fields = {"title": card.title, "kind": card.kind}
             if card.diffs:
                 fields["content"] = _diff_content(card.diffs)
-            if card.locations:
-                fields["locations"] = card.locations
+            fields["locations"] = card.locations
             return fields
         case _:
             assert_never(card)

@@ -44,6 +44,8 @@ def line_of(body: str, index: int) -> int:
 
 
 def _closest(body: str, old: str) -> str:
+    if not old.strip():
+        return "It is blank, and so many blank lines are nowhere in it."
     wanted, lines = old.strip("\n").split("\n"), body.split("\n")
     if all(_NUMBERED.match(line) for line in wanted if line.strip()):
         return "It begins with line numbers: read shows them, they are not in the file."
@@ -53,7 +55,7 @@ def _closest(body: str, old: str) -> str:
         if stripped[start] == bare[0] and stripped[start : start + len(bare)] == bare:
             return f"The same words stand from line {start + 1} on with other white space; read those lines again."
     best, ratio = 0, 0.0
-    first = next((line for line in bare if line), "")
+    first = next(line for line in bare if line)
     matcher = SequenceMatcher(None, b=first, autojunk=False)
     for number, line in enumerate(stripped[:_COMPARED]):
         matcher.set_seq1(line[:_SHOWN])

@@ -68,10 +68,13 @@ def read_file(directory: int, name: str, *, limit: int) -> bytes | None:
         descriptor = os.open(name, _FILE, dir_fd=directory)
     except OSError:
         return None
-    with os.fdopen(descriptor, "rb") as file:
+    try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             return None
-        data = file.read(limit + 1)
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            data = file.read(limit + 1)
+    finally:
+        os.close(descriptor)
     return data if len(data) <= limit else None
 
 

@@ -6,6 +6,7 @@ from acp_bridge.translate.v1.cards import LIVE_OUTPUT_LIMIT, TEXT_LIMIT, cut, ra
 from acp_bridge.translate.v1.updates import UpdateRenderer
 from agent_loop.session.events import make_event
 from agent_loop.tools.bash import BashTool
+from agent_loop.tools.files.write import WriteTool
 from agent_loop.tools.seam import GenericCard
 from bash_exec.fake import FakeBashExecutor
 from tests.support.scripted_tool import ScriptedTool
@@ -30,7 +31,13 @@ class Located(ScriptedTool):
         return GenericCard("Read a", "read", [{"type": "text", "text": "lines"}])
 
 
-TOOLS = {"bash": BASH, "bad": Misbehaving("bad"), "read": Located("read"), "plain": ScriptedTool("plain")}
+TOOLS = {
+    "write": WriteTool(),
+    "bash": BASH,
+    "bad": Misbehaving("bad"),
+    "read": Located("read"),
+    "plain": ScriptedTool("plain"),
+}
 
 
 def renderer(*, terminal=False):
@@ -169,3 +176,64 @@ def test_cutting_keeps_both_ends_and_says_how_much_is_gone():
 def test_a_command_without_a_description_has_no_content():
     (opened,) = renderer().render(call("bash", '{"command": "ls", "description": ""}'))
     assert "content" not in opened
+
+
+DIFF = {"path": "/p/a", "oldText": None, "newText": "x"}
+
+
+def asked(**preview):
+    return make_event("permission/request", 0, 0, {"callId": "c1", "digest": "d", **preview})
+
+
+def test_a_change_is_shown_as_a_diff_before_and_after_it_was_made():
+    shown = renderer()
+    assert shown.render(asked(preview={"diffs": [DIFF], "line": 4})) == []
+    (opened,) = shown.render(call("write", '{"file_path": "a", "content": "x"}'))
+    assert (opened["title"], opened["kind"], opened["status"]) == ("Write a", "edit", "pending")
+    assert opened["content"] == [{"type": "diff", **DIFF}]
+    assert opened["locations"] == [{"path": "/p/a", "line": 4}]
+    (closed,) = shown.render(result("Created.", diffs=[{**DIFF, "newText": "y"}], line=5, added=1))
+    assert closed["content"] == [{"type": "diff", **DIFF, "newText": "y"}]
+    assert closed["locations"] == [{"path": "/p/a", "line": 5}]
+    assert closed["rawOutput"] == {"line": 5, "added": 1}
+
+
+def test_a_change_that_nobody_is_asked_about_shows_its_diff_at_the_end():
+    shown = renderer()
+    (opened,) = shown.render(call("write", '{"file_path": "a", "content": "x"}'))
+    assert "content" not in opened
+    assert opened["locations"] == [{"path": "/p/a"}]
+    (closed,) = shown.render(result("Replaced.", diffs=[]))
+    assert closed["content"] == []
+    assert "locations" not in closed
+
+
+def test_a_question_that_is_asked_again_shows_what_the_call_would_do_now():
+    shown = renderer()
+    shown.render(asked(preview={"diffs": [DIFF], "line": 4}))
+    shown.render(call("write", '{"file_path": "a", "content": "x"}'))
+    (again,) = shown.render(asked(preview={"diffs": [{**DIFF, "oldText": "was"}], "line": 1}))
+    assert again == {
+        "sessionUpdate": "tool_call_update",
+        "toolCallId": "c1",
+        "content": [{"type": "diff", **DIFF, "oldText": "was"}],
+        "locations": [{"path": "/p/a", "line": 1}],
+    }
+
+
+def test_a_preview_of_a_tool_that_shows_none_changes_nothing_on_the_card():
+    shown = renderer()
+    shown.render(asked())
+    shown.render(call("plain"))
+    assert shown.render(asked(preview={"some": "thing"})) == [{"sessionUpdate": "tool_call_update", "toolCallId": "c1"}]
+
+
+def test_diffs_stay_below_the_limit_of_a_line():
+    big = {"path": "/p/a", "oldText": "o" * (TEXT_LIMIT + 10), "newText": "n" * TEXT_LIMIT}
+    shown = renderer()
+    shown.render(call("write", '{"file_path": "a", "content": "x"}'))
+    (closed,) = shown.render(result("Done.", diffs=[big, DIFF, DIFF]))
+    first, note = closed["content"]
+    assert "[… 10 characters left out …]" in first["oldText"]
+    assert first["newText"] == big["newText"]
+    assert note["content"]["text"] == "[… 2 more changes not shown …]"
