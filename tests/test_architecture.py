@@ -14,7 +14,7 @@ MODULES = sorted(path for house in HOUSES for path in (ROOT / house).rglob("*.py
 # Rooms of a house, upper rooms first. A module belongs to the first room whose prefix it has; it may import its own
 # room and every room behind it. Rooms on one line may not import each other.
 AGENT_LOOP = (
-    ("agent_loop.loops", "agent_loop.commands", "agent_loop.titles", "agent_loop.mcp"),
+    ("agent_loop.loops", "agent_loop.commands", "agent_loop.titles", "agent_loop.instructions", "agent_loop.mcp"),
     ("agent_loop.registry",),
     ("agent_loop.agent",),
     ("agent_loop.turn",),

@@ -38,6 +38,7 @@ from agent_loop.commands.title import TitleCommand
 from agent_loop.errors import HarnessError
 from agent_loop.hooks import Hooks
 from agent_loop.inbox import InboxMessage
+from agent_loop.instructions import install_instructions
 from agent_loop.llm.service import LlmService
 from agent_loop.prompt import default_sections
 from agent_loop.registry import AgentRegistry
@@ -105,6 +106,7 @@ async def serve(start: Start) -> int | None:  # noqa: C901 - the closures are th
     commands.register(TitleCommand())
     commands.register(CompactCommand())
     install_titles(hooks)
+    install_instructions(hooks)
 
     async def ask(
         session_id: str, call: ToolCall, choices: Iterable[dict[str, str]], withdraw: AbortSignal

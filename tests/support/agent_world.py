@@ -53,9 +53,9 @@ class World:
     errors: list[tuple[str, Exception]] = field(default_factory=list)
     numbers: Any = field(default_factory=lambda: count(1))
 
-    def agent(self, **changes: Any) -> Agent:
+    def agent(self, *, cwd: str = CWD, **changes: Any) -> Agent:
         """A new agent."""
-        return self.registry.create(replace(OPTIONS, **changes), cwd=CWD)
+        return self.registry.create(replace(OPTIONS, **changes), cwd=cwd)
 
     def message(self, text: str, source: Source = USER) -> InboxMessage:
         """A message with a fresh id."""
