@@ -1,6 +1,6 @@
 """One story that every official client tells: what the model says in it, and what the client must have seen.
 
-The editor offers its files and terminals. `todo.txt` has an unsaved buffer; whatever a terminal runs, it prints one line.
+The editor offers its files and terminals: `todo.txt` has an unsaved buffer, every terminal prints the same line.
 """
 
 import json
