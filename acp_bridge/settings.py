@@ -284,9 +284,11 @@ def problems_of(error: ValidationError, model: type[BaseModel]) -> Iterator[str]
     """Each problem with its dotted key; a key that there is not names the nearest that there is."""
     for problem in error.errors(include_url=False):
         place = problem["loc"]
-        unknown = problem["type"] == "extra_forbidden"
-        said = f"there is no such setting{nearest(str(place[-1]), _fields_at(model, place[:-1]))}"
-        yield f"{'.'.join(map(str, place))}: {said if unknown else problem['msg']}"
+        said = problem["msg"]
+        if problem["type"] == "extra_forbidden":
+            said = f"there is no such setting{nearest(str(place[-1]), _fields_at(model, place[:-1]))}"
+        # two settings that do not go together are at no one place
+        yield f"{'.'.join(map(str, place))}: {said}" if place else said
 
 
 def nearest(wrong: str, right: Iterable[str]) -> str:
