@@ -5,8 +5,6 @@ its whole process tree is gone or cannot be killed; it dies with this process, b
 Source: contract tools-and-bash.md §4.
 """
 
-import contextlib
-import errno
 import os
 import secrets
 import shlex
@@ -32,11 +30,11 @@ _SHELL = "bash"
 
 
 class Service:
-    """A running program. Whoever reads or writes stops before `end` is called, which closes the descriptors."""
+    """A running program. Whoever reads or writes stops before `end`, called once, closes the descriptors."""
 
     def __init__(self, command: RunningCommand, *, stdin: int, stdout: int, stderr: int) -> None:
         self._command = command
-        self._stdin: int | None = stdin
+        self._stdin = stdin
         self._stdout = stdout
         self._stderr = stderr
 
@@ -57,11 +55,8 @@ class Service:
         """Write all of it. Raises `BrokenPipeError` when the program reads no more."""
         rest = memoryview(data)
         while rest:
-            if self._stdin is None:
-                raise BrokenPipeError(errno.EPIPE, "the input was closed")
             await anyio.wait_writable(self._stdin)
-            with contextlib.suppress(BlockingIOError):  # room for less than a page is not room
-                rest = rest[os.write(self._stdin, rest) :]
+            rest = rest[os.write(self._stdin, rest) :]
 
     async def read_output(self) -> bytes:
         """The next bytes of stdout, empty at its end."""
@@ -80,9 +75,7 @@ class Service:
     async def end(self) -> None:
         """Close its input, give it a moment, then run the kill ladder on its whole tree. Bounded, never raises."""
         with anyio.CancelScope(shield=True):
-            if self._stdin is not None:
-                os.close(self._stdin)
-                self._stdin = None
+            os.close(self._stdin)
             with anyio.move_on_after(FAREWELL_SECONDS):
                 await self._command.control.ended.wait()
             if not self._command.control.gone:

@@ -99,7 +99,7 @@ class Connection:
         ):
             await exchange.greet()
             self._offer(await exchange.tools())
-            self._exchange = exchange
+            self._exchange, self._problem = exchange, ""
             self._scope.deadline = math.inf
             self.settled.set()
             await self._stirred.wait()

@@ -6,6 +6,8 @@ pure and total; what is right already stays as it is, and what cannot be mended 
 
 from typing import Any, cast
 
+from pydantic_core import to_json
+
 from agent_loop.vocabulary import JsonObject
 
 _BLOCKS = frozenset({"text", "image", "audio", "resource", "resource_link"})
@@ -49,7 +51,7 @@ def _outcome(result: JsonObject) -> JsonObject:
         kept["structuredContent"] = structured
     elif structured is not None:
         # only an object can be told so before 2026; the model gets it as text
-        content.append({"type": "text", "text": str(structured)})
+        content.append({"type": "text", "text": to_json(structured).decode()})
     return {**kept, "content": content, "isError": result.get("isError") is True}
 
 

@@ -119,10 +119,15 @@ class SessionServers:
         first, self._has_waited = not self._has_waited, True
         self._collect()
         if first:
-            late = (connection.name for connection in self._connections if not connection.settled.is_set())
-            self._untold += [(name, "it is still starting; its tools come when it is ready") for name in late]
+            self._untold += [(name, "it is still starting; its tools come when it is ready") for name in self._late()]
         self._tell()
         return await following(replace(request, tools=self._parts.tools.schemas(self._agent.id)))
+
+    def _late(self) -> list[str]:
+        """The servers that have not settled; before there are connections, all."""
+        if not self._connections:
+            return [server.name for server in self._servers]
+        return [connection.name for connection in self._connections if not connection.settled.is_set()]
 
     def _on_turn_start(self, _agent: Agent, _turn: int) -> None:
         # before the first call only what is certain from the beginning: what is said then depends on no race

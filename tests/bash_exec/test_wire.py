@@ -7,15 +7,16 @@ from bash_exec import wire
 REQUEST = wire.Request("m", "/tmp/a b", "bash", "echo 'ü'\nexit \udcff")
 
 
-def test_a_request_survives_the_wire_one_byte_at_a_time():
+@pytest.mark.parametrize("wanted", [REQUEST, REQUEST._replace(has_input=True, environment=("A=b=c", "ü=\udcff", "E="))])
+def test_a_request_survives_the_wire_one_byte_at_a_time(wanted):
     buffer = bytearray()
     got = []
-    for byte in wire.encode_request(REQUEST) * 2:
+    for byte in wire.encode_request(wanted) * 2:
         buffer.append(byte)
         request = wire.take_request(buffer)
         if request is not None:
             got.append(request)
-    assert got == [REQUEST, REQUEST]
+    assert got == [wanted, wanted]
     assert buffer == b""
 
 

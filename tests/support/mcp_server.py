@@ -1,15 +1,17 @@
 """An MCP server over stdio that does what a test says: `python mcp_server.py BEHAVIOUR`.
 
-Standard library only, so that it starts at once. It writes its process id to `server.pid` in its directory.
+Standard library only, so that it starts at once. What a test waits for it writes into named pipes in its directory.
 """
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+PIDS = [os.getpid()]
 BEHAVIOUR = sys.argv[1] if len(sys.argv) > 1 else ""
 TEXT = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
 TOOLS = [
@@ -22,9 +24,16 @@ TOOLS = [
     {"name": "die", "inputSchema": {"type": "object"}},
     {"name": "secret", "inputSchema": {"type": "object"}},
     {"name": "odd", "inputSchema": {"type": "object"}},
+    {"name": "pids", "inputSchema": {"type": "object"}},
     {"name": "roots", "inputSchema": {"type": "object"}},
     {"description": "no name"},
 ]
+
+
+def tell(pipe, word):
+    """Write into a named pipe that a test reads."""
+    with open(pipe, "w", encoding="utf-8") as file:
+        file.write(word)
 
 
 def send(frame):
@@ -63,6 +72,8 @@ def call(number, name, arguments):
         result(number, text(f"it is {os.environ['TEST_SECRET']}"))
     elif name == "odd":
         result(number, {"content": [{"type": "riddle"}], "structuredContent": [1]})
+    elif name == "pids":
+        result(number, text(" ".join(map(str, PIDS))))
     elif name == "roots":
         send({"id": "r", "method": "roots/list"})
         answer = json.loads(sys.stdin.readline())
@@ -70,8 +81,7 @@ def call(number, name, arguments):
     elif name == "later":
         result(number, {"content": [], "structuredContent": {"here": True}})
     elif name == "wait":
-        with open("waiting", "w", encoding="utf-8") as file:
-            file.write("now")
+        tell("waiting", "now")
 
 
 def answer(frame, behaviour=BEHAVIOUR):
@@ -106,8 +116,7 @@ def answer(frame, behaviour=BEHAVIOUR):
     elif method == "tools/call":
         call(number, params["name"], params["arguments"])
     elif method == "notifications/cancelled":
-        with open("cancelled", "w", encoding="utf-8") as file:
-            file.write(json.dumps(params))
+        tell("cancelled", json.dumps(params))
 
 
 MODERN = {"modern": {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}}
@@ -117,15 +126,14 @@ def main(behaviour=BEHAVIOUR):
     if behaviour == "dead":
         sys.stderr.write("no configuration here\n")
         sys.exit(7)
-    with open("server.pid", "w", encoding="utf-8") as file:
-        file.write(str(os.getpid()))
     if behaviour == "noisy":
         print("Starting up … {not json}\n\n[1,2", flush=True)
     if behaviour == "family":
         child = subprocess.Popen(["sleep", "4717"], start_new_session=True)
-        with open("child.pid", "w", encoding="utf-8") as file:
-            file.write(str(child.pid))
+        PIDS.append(child.pid)
     if behaviour == "deaf":
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        tell("deaf", str(os.getpid()))
         time.sleep(3600)
     for line in sys.stdin:
         answer(json.loads(line))
