@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import BinaryIO, Final
 
 from acp_bridge.cli.arguments import ExportSession
+from acp_bridge.cli.carried import with_bytes
 from acp_bridge.cli.documents import document
 from acp_bridge.cli.parts import Parts
 from acp_bridge.cli.progress import progress
@@ -38,7 +39,8 @@ async def export_session(parts: Parts, command: ExportSession) -> None:
             async for event in events:
                 advance(event.seq)
                 for done in rewriter.feed(event):
-                    file.write(page.feed(done))
+                    whole = await with_bytes(done, log.attachment) if command.format == "jsonl" else done
+                    file.write(page.feed(whole))
         for done in rewriter.finish():
             file.write(page.feed(done))
         file.write(page.finish())

@@ -14,6 +14,7 @@ from typing import BinaryIO
 import anyio.to_thread
 
 from acp_bridge.cli.arguments import ImportSession
+from acp_bridge.cli.carried import without_bytes
 from acp_bridge.cli.parts import Parts
 from acp_bridge.cli.progress import Advance, progress
 from acp_bridge.cli.remap import PathError, PathMap, full_path, parse_mapping
@@ -48,7 +49,7 @@ async def _import(parts: Parts, command: ImportSession, file: BinaryIO) -> None:
     size = os.fstat(file.fileno()).st_size
     with progress(parts.streams.err, "importing", total=size, size=size) as advance:
         async with aclosing(_events(scan, read, rewriter, advance)) as events:
-            await parts.store.add(header, events)
+            await parts.store.add(header, _kept(parts, header, events))
     _report(parts, header, recorded)
     for old, count in sorted(rewriter.counts.items()):
         parts.streams.say(f"{old} was replaced ({count}×)")
@@ -69,6 +70,17 @@ def _mappings(command: ImportSession, recorded: SessionHeader) -> list[tuple[str
     if there.startswith("/") and there.strip("/") and there != here:
         mappings.insert(0, (there.rstrip("/"), here))
     return mappings
+
+
+async def _kept(
+    parts: Parts, header: SessionHeader, events: AsyncGenerator[SessionEvent, None]
+) -> AsyncGenerator[SessionEvent, None]:
+    """The events; the bytes that came in one are put beside the log before it."""
+    async for event in events:
+        logged, carried = without_bytes(event)
+        for data in carried:
+            await parts.store.keep(header, data)
+        yield logged
 
 
 async def _events(
