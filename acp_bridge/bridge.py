@@ -21,6 +21,7 @@ from acp_bridge.terminal_output import CallLater
 from acp_bridge.wire import Wire
 from agent_loop.abort import AbortSignal
 from agent_loop.agent import Agent, AgentOptions
+from agent_loop.commands.choose import Choosable
 from agent_loop.commands.registry import CommandRegistry
 from agent_loop.hooks import Hooks
 from agent_loop.mcp.host import McpHost
@@ -155,6 +156,22 @@ class Bridge:
     def command_runner(self, context: ToolContext) -> CommandRunner:
         """Who runs the foreground command of a call."""
         return self.session(context.session_id).client_terminal(context.call_id) or self.parts.executor
+
+    def choosable(self, session_id: str, config_id: str) -> Choosable | None:
+        """An option of a live session; None when it has no such option."""
+        live = self.session(session_id)
+        offer, choice = live.offer, live.choice
+        values = offer.values(config_id, choice)
+        if not values:
+            return None
+        current = {"mode": choice.mode, "model": choice.model}.get(config_id) or str(offer.level(choice))
+        described = {mode["id"]: (mode["name"], mode["description"]) for mode in offer.modes}
+        described |= {row.value: (row.name, "") for row in offer.catalogue.rows}
+        return Choosable(current, tuple((value, *described.get(value, (value, ""))) for value in values))
+
+    def choose_for(self, session_id: str, config_id: str, value: str) -> None:
+        """As `choose`, for the live session of that id."""
+        self.choose(self.session(session_id), config_id, value)
 
     def choose(self, live: LiveSession, config_id: str, value: object) -> None:
         """Change an option, also in the middle of a turn; the updates are queued on return.

@@ -12,6 +12,7 @@ import anyio
 
 from acp_bridge.bridge import Bridge, Parts
 from acp_bridge.composition.executors import make_executor
+from acp_bridge.composition.exports import write_markdown
 from acp_bridge.composition.keys import make_credentials
 from acp_bridge.composition.mcp import make_mcp
 from acp_bridge.composition.models import offer_of, providers_of, register_adapters
@@ -29,7 +30,9 @@ from acp_bridge.permission.rule_book import RuleBook, configured_rules
 from acp_bridge.rpc.peer import Peer
 from agent_loop.abort import AbortSignal
 from agent_loop.agent import Agent
+from agent_loop.commands.choose import choice_commands
 from agent_loop.commands.compact import CompactCommand
+from agent_loop.commands.export import ExportCommand
 from agent_loop.commands.help import HelpCommand
 from agent_loop.commands.permissions import PermissionsCommand
 from agent_loop.commands.registry import CommandRegistry
@@ -113,6 +116,10 @@ async def serve(start: Start) -> int | None:  # noqa: C901 - the closures are th
     ) -> dict[str, Any] | None:
         return await bridge.ask(session_id, call, choices, withdraw)
 
+    async def export(session_id: str, given: str) -> str:
+        session = bridge.session(session_id).agent.session
+        return await write_markdown(session, given, find_tool=lambda name: tools.get(name, session_id))
+
     def prompt_owns(session_id: str) -> bool:
         return bridge.prompt_owns_turn(session_id)
 
@@ -174,6 +181,8 @@ async def serve(start: Start) -> int | None:  # noqa: C901 - the closures are th
             terminal_environment=additions(start.environment) if settings.config.terminal == "client" else None,
         )
         bridge = Bridge(parts, peer, asyncio.get_running_loop().call_later)
+        for command in (*choice_commands(bridge), ExportCommand(export)):
+            commands.register(command)
         bash, *others = make_tools(
             executor,
             notify_session,

@@ -22,7 +22,11 @@ class BackgroundFact:
 
 @dataclass(frozen=True, slots=True)
 class AgentFacts:
-    """How one agent stands at this moment. `turns` counts those started; `usage` is that of the last model call."""
+    """How one agent stands at this moment. `turns` counts those started; `usage` is that of the last model call.
+
+    `thinking` is its level (None: the model has none to choose), `context` what is used of the window and the window
+    itself, in tokens, `cost` amount and currency of the whole session; each None when it is not known.
+    """
 
     session_id: str
     cwd: str
@@ -34,6 +38,9 @@ class AgentFacts:
     title: str | None = None
     usage: Usage | None = None
     background: tuple[BackgroundFact, ...] = ()
+    thinking: str | None = None
+    context: tuple[int, int] | None = None
+    cost: tuple[float, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,10 @@ _BACKTICKS: Final = re.compile("`+")
 
 
 class StatusCommand(Command):
-    """Model, mode, directory, turns, tokens of the last call, background commands."""
+    """Model, thinking level, mode, directory, turns, tokens of the last call, context, cost, background commands."""
 
     name = "status"
-    description = "Show model, mode, directory, token use and background commands"
+    description = "Show model, mode, directory, token use, cost and background commands"
 
     async def run(self, context: CommandContext, argument: str) -> CommandResult:  # noqa: ARG002 - takes no argument
         """A Markdown table, then the background commands as a list."""
@@ -32,14 +32,21 @@ class StatusCommand(Command):
 def _rows(facts: AgentFacts) -> list[tuple[str, str]]:
     return [
         ("Model", f"{facts.model} ({facts.provider})"),
+        *([("Thinking", facts.thinking)] if facts.thinking else []),
         ("Mode", facts.mode),
         ("Directory", _code(facts.cwd)),
         ("Session", _code(facts.session_id)),
         ("Agent", facts.status),
         ("Turns", str(facts.turns)),
         ("Last model call", _tokens(facts.usage) if facts.usage else "none yet"),
+        *([("Context", _share(*facts.context))] if facts.context else []),
+        *([("Cost", f"{facts.cost[0]:.4f} {facts.cost[1]}")] if facts.cost else []),
         ("Background commands", str(len(facts.background))),
     ]
+
+
+def _share(used: int, window: int) -> str:
+    return f"{used:,} of {window:,} tokens ({used * 100 // window} %)"
 
 
 def _tokens(usage: Usage) -> str:

@@ -107,16 +107,20 @@ async def _run_command(
 
 def _facts(connection: Connection, live: LiveSession) -> AgentFacts:
     agent, parts = live.agent, connection.bridge.parts
+    window, used = live.window(), agent.session.context_size
     running = (task for task in parts.executor.list(live.id) if task.status == "running")
     return AgentFacts(
         session_id=live.id,
         cwd=agent.cwd,
         provider=agent.options.provider,
         model=agent.options.model,
-        mode=parts.policy.mode(live.id),
+        mode=live.choice.mode,
         status=agent.status,
         turns=agent.session.last_turn,
         title=agent.session.title,
         usage=agent.session.last_usage,
         background=tuple(BackgroundFact(task.id, task.command) for task in running),
+        thinking=live.offer.level(live.choice),
+        context=None if window is None or used is None else (used, window),
+        cost=live.offer.catalogue.cost(agent.session.spent),
     )

@@ -47,7 +47,7 @@ async def test_help_lists_what_is_advertised_when_it_runs():
         text=(
             "**Commands**\n\n"
             "- `/help` — Show the available commands\n"
-            "- `/status` — Show model, mode, directory, token use and background commands\n"
+            "- `/status` — Show model, mode, directory, token use, cost and background commands\n"
             "- `/note text` — Keep a note\n\n"
             "Everything else goes to the model as you wrote it."
         ),
