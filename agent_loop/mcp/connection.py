@@ -39,7 +39,7 @@ class Connection:
         self._prefix = prefix
         self._log = log = ServerLog(f"{around.log_root}/{prefix}.log", around.secrets)
         self._transport = (
-            Program(server, directory=around.directory, services=around.services, log=log, on_over=self._stir)
+            Program(server, directory=around.directory, services=around.services, log=log, on_over=self._note_over)
             if isinstance(server, StdioServer)
             else Address(server)
         )
@@ -50,6 +50,7 @@ class Connection:
         self._stopping = False
         self._stirred = anyio.Event()  # the tools have changed, the server is gone, or somebody wants the end
         self._has_changed = False
+        self._is_over = False
 
     async def run(self) -> None:
         """Connect, offer the tools, stay until the end. A task of its own."""
@@ -66,20 +67,21 @@ class Connection:
 
     def stop(self) -> None:
         """Ask for the end, which is soon; the tools go at once."""
-        self._stopping = True
+        self._stopping = self._is_over = True
         self._offer([])
         if self._exchange is None:
             self._scope.cancel()
         else:
             self._scope.deadline = anyio.current_time() + _FAREWELL_SECONDS
-        self._stir()
+        self._stirred.set()
 
-    def _stir(self) -> None:
+    def _note_over(self) -> None:
+        self._is_over = True
         self._stirred.set()
 
     def _note_change(self) -> None:
         self._has_changed = True
-        self._stir()
+        self._stirred.set()
 
     async def _live(self) -> None:
         seconds = self._around.limits.connect
@@ -102,11 +104,13 @@ class Connection:
             self._exchange, self._problem = exchange, ""
             self._scope.deadline = math.inf
             self.settled.set()
-            await self._stirred.wait()
-            while self._has_changed and not self._stopping:
-                self._stirred, self._has_changed = anyio.Event(), False
-                await self._list_again(exchange)
-                await self._stirred.wait()
+            while not self._is_over:
+                if self._has_changed:
+                    self._has_changed = False
+                    await self._list_again(exchange)
+                else:
+                    self._stirred = anyio.Event()
+                    await self._stirred.wait()
             self._exchange = None
 
     async def _list_again(self, exchange: Exchange) -> None:

@@ -4,7 +4,7 @@ May not know: ACP, how a server is reached. Invariant: `open` never waits and ne
 secret is registered before anything is started with it; after `release` nothing of a session's servers is left.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from urllib.parse import parse_qsl, urlsplit
 
 import anyio
@@ -52,13 +52,15 @@ def learn_secrets(entry: Entry, secrets: SecretRegistry) -> None:
     """Register what the client gave for this server: environment, headers, what an address carries."""
     if isinstance(entry, Refused):
         return
-    given: Mapping[str, str] = entry.environment if isinstance(entry, StdioServer) else entry.headers
-    for name, value in given.items():
+    if isinstance(entry, StdioServer):
+        for name, value in entry.environment.items():
+            secrets.add(name, value)
+        return
+    for name, value in entry.headers.items():
         secrets.add(name, value)
         # of `Bearer …` the second word is the secret that may appear elsewhere
         secrets.add(name, value.rpartition(" ")[2])
-    if not isinstance(entry, StdioServer):
-        address = urlsplit(entry.url)
-        for name, value in parse_qsl(address.query):
-            secrets.add(name, value)
-        secrets.add(entry.name, address.password or "")
+    address = urlsplit(entry.url)
+    for name, value in parse_qsl(address.query):
+        secrets.add(name, value)
+    secrets.add(entry.name, address.password or "")

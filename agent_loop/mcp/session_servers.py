@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from agent_loop.mcp.connection import Connection
 
 
+_END_SECONDS = 10.0  # above what each server is given to end, so that only a loop which is itself at its end needs it
+
+
 @dataclass(frozen=True, slots=True)
 class McpParts:
     """What all sessions share. The servers' logs lie below `log_root` (0700)."""
@@ -81,7 +84,7 @@ class SessionServers:
         self._scope.dispose()
         for connection in self._connections:
             connection.stop()
-        with anyio.CancelScope(shield=True):
+        with anyio.move_on_after(_END_SECONDS, shield=True):
             await self._closed.wait()
 
     async def _connect(self) -> None:
