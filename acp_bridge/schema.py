@@ -47,8 +47,6 @@ class ClientCapabilities(Incoming):
     write_files: bool = False
     terminals: bool = False
     terminal_output: bool = False
-    terminal_auth: bool = False
-    terminal_auth_command: bool = False
     elicitation_form: bool = False
 
     @classmethod
@@ -64,8 +62,6 @@ class ClientCapabilities(Incoming):
             write_files=files.get("writeTextFile") is True,
             terminals=capabilities.get("terminal") is True,
             terminal_output=meta.get("terminal_output") is True,
-            terminal_auth=_table(capabilities.get("auth")).get("terminal") is True,
-            terminal_auth_command=meta.get("terminal-auth") is True,
             elicitation_form=isinstance(_table(capabilities.get("elicitation")).get("form"), dict),
         )
 
