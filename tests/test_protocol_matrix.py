@@ -20,8 +20,10 @@ def source(path: Path) -> str:
 
 
 @cache
-def tests_of(path: Path) -> set[str]:
-    return {node.name for node in ast.parse(source(path)).body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
+def names_in(path: Path) -> set[str]:
+    return {
+        node.name for node in ast.parse(source(path)).body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
 
 
 def test_the_page_is_as_the_code_is():
@@ -40,7 +42,7 @@ def test_what_is_spoken_is_covered(group, name):
             assert f'"{kind}":"{name}"' in source(ROOT / path / "stdout.golden.jsonl")
         assert (ROOT / path).is_dir()
     else:
-        assert test in tests_of(ROOT / path)
+        assert test in names_in(ROOT / path)
 
 
 def test_nothing_is_covered_that_is_not_spoken():

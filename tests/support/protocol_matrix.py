@@ -1,6 +1,6 @@
 """What of ACP is spoken, read from the code, with the test that covers each row: the table of `docs/protocol.md`.
 
-    python -m tests.support.protocol_matrix        writes it there
+python -m tests.support.protocol_matrix        writes it there
 """
 
 import ast
@@ -70,7 +70,8 @@ COVERED: dict[str, dict[str, str]] = {
     "method": {
         "initialize": f"{_BRIDGE}/test_connection.py::test_initialize_names_the_agent_and_exactly_what_it_can",
         "authenticate": f"{_BRIDGE}/test_connection.py::test_authenticate_succeeds_when_a_key_exists",
-        "logout": f"{_BRIDGE}/test_connection.py::test_after_a_logout_a_prompt_needs_a_key_until_the_client_authenticates",
+        "logout": f"{_BRIDGE}/test_connection.py::"
+        "test_after_a_logout_a_prompt_needs_a_key_until_the_client_authenticates",
         "session/new": f"{_BRIDGE}/test_sessions.py::test_a_new_session_comes_with_modes_and_then_its_commands",
         "session/load": f"{_BRIDGE}/test_sessions.py::test_a_stored_session_is_shown_whole_before_the_answer",
         "session/resume": f"{_BRIDGE}/test_lifecycle.py::test_a_resumed_session_shows_nothing_and_remembers_everything",
@@ -112,7 +113,8 @@ COVERED: dict[str, dict[str, str]] = {
     "agent capability": {
         "loadSession": "snapshots/load-replay",
         "promptCapabilities.image": f"{_SERIALIZE}::test_an_image_is_a_part_where_the_model_sees",
-        "promptCapabilities.embeddedContext": f"{_SERIALIZE}::test_an_embedded_resource_is_fenced_beyond_its_own_backticks",
+        "promptCapabilities.embeddedContext": f"{_SERIALIZE}::"
+        "test_an_embedded_resource_is_fenced_beyond_its_own_backticks",
         "mcpCapabilities.http": "snapshots/mcp-servers",
         "mcpCapabilities.sse": "snapshots/mcp-servers",
         "sessionCapabilities.list": _STORY,
@@ -131,11 +133,13 @@ COVERED: dict[str, dict[str, str]] = {
         "session.compaction": f"{_BRIDGE}/test_compaction.py::test_the_command_summarises_all_but_the_last_turn",
         "fs.readTextFile": f"{_BRIDGE}/test_client_files.py::test_only_what_is_offered_is_asked_for",
         "fs.writeTextFile": f"{_BRIDGE}/test_client_files.py::test_only_what_is_offered_is_asked_for",
-        "terminal": f"{_BRIDGE}/test_client_terminal_card.py::test_a_client_without_terminals_gets_the_command_run_here",
+        "terminal": f"{_BRIDGE}/test_client_terminal_card.py::"
+        "test_a_client_without_terminals_gets_the_command_run_here",
         "_meta.terminal_output": f"{_BRIDGE}/test_prompt.py::"
         "test_a_terminal_shows_output_while_the_command_runs_and_closes_once",
         "auth.terminal": f"{_BRIDGE}/test_handshake.py::test_a_client_with_a_terminal_is_told_how_to_log_in_there",
-        "_meta.terminal-auth": f"{_BRIDGE}/test_handshake.py::test_a_client_with_a_terminal_is_told_how_to_log_in_there",
+        "_meta.terminal-auth": f"{_BRIDGE}/test_handshake.py::"
+        "test_a_client_with_a_terminal_is_told_how_to_log_in_there",
         "elicitation.form": f"{_BRIDGE}/test_elicitation.py::test_a_client_without_forms_is_not_asked",
     },
 }
