@@ -4,6 +4,7 @@ May not know: who runs a tool, when. Invariant: pure — the same logged call an
 load — and total: a tool whose presentation raises gets the generic card (the presentation wall).
 """
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, TypeGuard, assert_never
@@ -36,9 +37,14 @@ def cut(text: str, limit: int = TEXT_LIMIT) -> str:
 
 
 def raw_object(raw: str) -> JsonObject:
-    """A call's arguments as an object; unparsable and huge text under the key `arguments`."""
-    parsed = parse_arguments(raw) if len(raw) <= TEXT_LIMIT else raw
-    return {"arguments": cut(raw)} if isinstance(parsed, str) else parsed
+    """A call's arguments as an object, long texts in it cut; what is none, or too large even so, as `arguments`."""
+    parsed = parse_arguments(raw)
+    if isinstance(parsed, str):
+        return {"arguments": cut(raw)}
+    if len(raw) <= TEXT_LIMIT:
+        return parsed
+    short = {key: cut(value, TEXT_LIMIT // 4) if isinstance(value, str) else value for key, value in parsed.items()}
+    return short if len(json.dumps(short)) <= TEXT_LIMIT else {"arguments": cut(raw)}
 
 
 @dataclass(slots=True)
