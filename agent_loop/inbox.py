@@ -72,11 +72,20 @@ class Inbox:
         return any(not item.from_plugin for item in self._next_step)
 
     def insert(self, message: InboxMessage, target: Target, *, wakeup: bool, next_turn_only: bool = False) -> None:
-        """Append to the list of `target` (`next_turn_only` overrides it). Raises `DuplicateError` for a pending id."""
+        """Append to the list of `target` (`next_turn_only` overrides it). Raises `DuplicateError` for a pending id.
+
+        For the next turn, what plugins sent stands behind what everybody else did: no heartbeat keeps a prompt waiting.
+        """
         if any(message.id == present.id for present in self.pending):
             raise DuplicateError("pending message", message.id)
         item = Pending(message, wake=wakeup, context=target == "next-step" and not wakeup)
-        (self._next_turn if target == "next-turn" or next_turn_only else self._next_step).append(item)
+        if target == "next-step" and not next_turn_only:
+            self._next_step.append(item)
+        elif item.from_plugin:
+            self._next_turn.append(item)
+        else:
+            prompts = sum(not present.from_plugin for present in self._next_turn)
+            self._next_turn.insert(prompts, item)
 
     def claim_turn(self) -> tuple[list[Pending], Trigger]:
         """For the first step of a turn: all next-step messages, then one next-turn message; and why the turn starts.

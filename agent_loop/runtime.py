@@ -4,6 +4,7 @@ May not know: what the time is used for. Invariant: no other module of agent_loo
 an id, sleeps or draws a random number.
 """
 
+import asyncio
 import heapq
 import itertools
 import random
@@ -31,6 +32,13 @@ class Runtime(ABC):
         """Return after `seconds` (a checkpoint when ≤ 0); cancellable at once."""
 
     @abstractmethod
+    def call_at(self, at_ms: int, callback: Callable[[], None]) -> Callable[[], None]:
+        """Call `callback` once, outside of any task, when the wall clock stands at `at_ms` or later.
+
+        Returns what takes it back; idempotent. Time in which the machine slept counts.
+        """
+
+    @abstractmethod
     def new_id(self) -> str:
         """A UUID that was never returned before."""
 
@@ -40,7 +48,14 @@ class Runtime(ABC):
 
 
 class SystemRuntime(Runtime):
-    """The real clock, random UUIDs, random jitter."""
+    """The real clock, random UUIDs, random jitter.
+
+    Timers of the event loop stand still while the machine sleeps: those of `call_at` look at the wall clock at least
+    every `look_seconds`.
+    """
+
+    def __init__(self, *, look_seconds: float = 60.0) -> None:
+        self._look_seconds = look_seconds
 
     def now_ms(self) -> int:
         return time.time_ns() // 1_000_000
@@ -50,6 +65,24 @@ class SystemRuntime(Runtime):
 
     async def sleep(self, seconds: float) -> None:
         await anyio.sleep(max(seconds, 0))
+
+    def call_at(self, at_ms: int, callback: Callable[[], None]) -> Callable[[], None]:
+        loop = asyncio.get_running_loop()
+
+        def look() -> None:
+            nonlocal timer
+            left = (at_ms - self.now_ms()) / 1000
+            if left <= 0:
+                callback()
+            else:
+                timer = loop.call_later(min(left, self._look_seconds), look)
+
+        timer: asyncio.Handle = loop.call_soon(look)
+
+        def cancel() -> None:
+            timer.cancel()
+
+        return cancel
 
     def new_id(self) -> str:
         return str(uuid.uuid4())
@@ -67,7 +100,7 @@ class VirtualRuntime(Runtime):
     def __init__(self, start_ms: int = 1_700_000_000_000, *, new_id: Callable[[], str] | None = None) -> None:
         self._now_ms = start_ms
         self._new_id = new_id
-        self._sleepers: list[tuple[int, int, anyio.Event]] = []
+        self._timers: list[tuple[int, int, Callable[[], None]]] = []
         self._order = itertools.count()
         self._ids = itertools.count(1)
 
@@ -79,27 +112,37 @@ class VirtualRuntime(Runtime):
 
     @property
     def sleeping(self) -> int:
-        """How many sleepers wait for `advance`."""
-        return len(self._sleepers)
+        """How many sleepers and timers wait for `advance`."""
+        return len(self._timers)
 
     async def sleep(self, seconds: float) -> None:
         if seconds <= 0:
             await anyio.lowlevel.checkpoint()
             return
-        entry = (self._now_ms + round(seconds * 1000), next(self._order), anyio.Event())
-        heapq.heappush(self._sleepers, entry)
+        woken = anyio.Event()
+        cancel = self.call_at(self._now_ms + round(seconds * 1000), woken.set)
         try:
-            await entry[2].wait()
+            await woken.wait()
         finally:
-            if entry in self._sleepers:
-                self._sleepers.remove(entry)
-                heapq.heapify(self._sleepers)
+            cancel()
+
+    def call_at(self, at_ms: int, callback: Callable[[], None]) -> Callable[[], None]:
+        """As the seam says; a time that has passed comes with the next `advance`, be it by nothing."""
+        entry = (at_ms, next(self._order), callback)
+        heapq.heappush(self._timers, entry)
+
+        def cancel() -> None:
+            if entry in self._timers:
+                self._timers.remove(entry)
+                heapq.heapify(self._timers)
+
+        return cancel
 
     def advance(self, ms: int) -> None:
-        """Move the clock by `ms`, waking the sleepers that are due, in order of their time."""
+        """Move the clock by `ms`, waking the sleepers and calling the timers that are due, in order of their time."""
         self._now_ms += ms
-        while self._sleepers and self._sleepers[0][0] <= self._now_ms:
-            heapq.heappop(self._sleepers)[2].set()
+        while self._timers and self._timers[0][0] <= self._now_ms:
+            heapq.heappop(self._timers)[2]()
 
     def new_id(self) -> str:
         return self._new_id() if self._new_id else str(uuid.UUID(int=next(self._ids), version=4))

@@ -6,7 +6,7 @@ into it (tools-and-bash.md §5). Memory holds the folds and the last 4,096 event
 """
 
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import aclosing
 from itertools import islice
@@ -160,6 +160,14 @@ class Session:
     def last_request(self) -> RequestParts:
         """The optional parts of the last `request/header`, each as it was last logged."""
         return self._state.last_request
+
+    def first_own_seq(self, types: Iterable[str]) -> int | None:
+        """Where to begin to read for events of these known types, behind what a fork inherited; None: there are none.
+
+        Not for `assistant/chunk`.
+        """
+        found = [seq for name in types if (seq := self._state.first_seqs.get(name)) is not None]
+        return max(min(found), self.header.seed_length or 0) if found else None
 
     async def messages(self) -> list[Message]:
         """The derived history: a new list of messages that the caller must not change.

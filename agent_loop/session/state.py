@@ -30,6 +30,8 @@ class LogState:
     """The folds of one log. `next_seq` = how many events were fed, `last_time` = epoch ms of the last.
 
     `config` is what was last chosen of each option; `spent` the tokens of all calls by (provider, model).
+    `first_seqs`: where each known type stands first, chunks apart: who reads a log for rare events begins there.
+
     `history` is None while nobody has asked for that of a stored log: it holds every text of the conversation.
     """
 
@@ -40,6 +42,7 @@ class LogState:
         "compacted_turn",
         "config",
         "context_size",
+        "first_seqs",
         "history",
         "last_request",
         "last_time",
@@ -67,6 +70,7 @@ class LogState:
         self.context_size: int | None = None
         self.compacted_turn: int | None = None
         self.last_request = RequestParts()
+        self.first_seqs: dict[str, int] = {}
         self._call_ids: set[str] = set()
         self._streamed_ids: set[str] = set()
 
@@ -93,6 +97,7 @@ class LogState:
             if chunk["type"] == "tool-call-delta":
                 self._streamed_ids.add(chunk["id"])
             return
+        self.first_seqs.setdefault(event.type, event.seq)
         self.nesting.apply(event.type, data)
         if self.history is not None:
             self.history.feed(event)

@@ -32,14 +32,14 @@ class ToolRegistry:
         key = (agent, tool.name)
         entry = (tool, from_json_schema(tool.parameters))
         self._tools[key] = entry
-        self._schemas.clear()
+        self._forget_schemas(agent)
         self._hooks.emit("tools/change", agent=agent)
 
         def remove() -> None:
             # the name may have been registered anew since; only our own entry is ours to remove
             if self._tools.get(key) is entry:
                 del self._tools[key]
-                self._schemas.clear()
+                self._forget_schemas(agent)
                 self._hooks.emit("tools/change", agent=agent)
 
         return remove
@@ -105,6 +105,13 @@ class ToolRegistry:
 
     async def _run(self, call: ToolCall, context: ToolContext, agent: str) -> ToolOutcome:
         return self.refusal(call, agent) or await self._tool(call.name, agent).run(call.arguments, context)
+
+    def _forget_schemas(self, agent: str | None) -> None:
+        # a session that opens or ends changes nothing for the others
+        if agent is None:
+            self._schemas.clear()
+        else:
+            self._schemas.pop(agent, None)
 
     def _tool(self, name: str, agent: str) -> Tool:
         return (self._tools.get((None, name)) or self._tools[agent, name])[0]

@@ -121,6 +121,13 @@ def test_late_plugin_messages_get_turns_behind_the_queued_prompts():
     assert trigger == {"kind": "injection", "source": LOOP}
 
 
+def test_a_prompt_goes_before_the_heartbeats_that_wait_for_a_turn():
+    inbox = Inbox()
+    for name, source in (("beat-1", LOOP), ("prompt-1", USER), ("beat-2", LOOP), ("prompt-2", USER)):
+        inbox.insert(message(name, source), "next-turn", wakeup=True)
+    assert [item.id for item in inbox.pending] == ["prompt-1", "prompt-2", "beat-1", "beat-2"]
+
+
 def test_the_next_turn_message_is_the_trigger():
     inbox = Inbox()
     inbox.insert(message("steer", LOOP), "next-step", wakeup=True)

@@ -73,3 +73,34 @@ async def test_a_cancelled_sleeper_is_forgotten():
             await anyio.wait_all_tasks_blocked()
             tasks.cancel_scope.cancel()
     assert runtime.sleeping == 0
+
+
+async def test_a_timer_of_the_system_looks_at_the_wall_clock_and_can_be_taken_back():
+    runtime = SystemRuntime(look_seconds=0.001)
+    rung, never = anyio.Event(), anyio.Event()
+    runtime.call_at(runtime.now_ms() + 5, rung.set)
+    cancel = runtime.call_at(runtime.now_ms() + 2, never.set)
+    cancel()
+    with anyio.fail_after(5):
+        await rung.wait()
+        overdue = anyio.Event()
+        cancel_late = runtime.call_at(0, overdue.set)
+        await overdue.wait()
+    cancel_late()
+    assert not never.is_set()
+
+
+def test_virtual_timers_ring_in_the_order_of_their_time_when_the_clock_is_moved():
+    runtime = VirtualRuntime(1_000)
+    rung: list[str] = []
+    for at, name in ((1_300, "late"), (1_200, "early"), (900, "overdue")):
+        runtime.call_at(at, lambda name=name: rung.append(name))
+    cancel = runtime.call_at(1_250, lambda: rung.append("cancelled"))
+    assert (rung, runtime.sleeping) == ([], 4)
+    cancel()
+    cancel()
+    runtime.advance(0)
+    assert rung == ["overdue"]
+    runtime.advance(1_000)
+    assert rung == ["overdue", "early", "late"]
+    assert runtime.sleeping == 0

@@ -1,0 +1,1 @@
+"""Tests: agent_loop.loops."""
