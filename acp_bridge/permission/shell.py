@@ -33,7 +33,8 @@ _SHELLS: Final = frozenset({"bash", "sh", "zsh", "dash", "ksh", "eval"})
 def simple_commands(line: str) -> tuple[Words, ...] | None:
     """The words of every simple command of `line`, from left to right; None when they are not certain."""
     root = _parsed(line)
-    if root is None or root.has_error:
+    # the tree begins at its first word: what was skipped before that is not in it
+    if root is None or root.has_error or line.encode()[: root.start_byte].strip(b" \t\n"):
         return None
     commands: list[Words] = []
     waiting = [root]
@@ -95,6 +96,9 @@ def _parsed(line: str) -> "Node | None":
 def _is_covered(node: "Node") -> bool:
     """Nothing but blanks stands between the parts of a node: nothing was skipped."""
     text, start = node.text or b"", node.start_byte
+    if node.type == "negated_command" and text[1:2] not in (b" ", b"\t"):
+        # `!a` is a program of that name
+        return False
     at = start
     for child in node.children:
         if text[at - start : child.start_byte - start].strip(b" \t\n"):

@@ -74,6 +74,11 @@ def test_forks_are_off_unless_switched_on():
     assert settings({"unstable": {"fork": True}}).config.unstable.fork is True
 
 
+def test_commands_are_allowed_and_forbidden_by_their_first_words():
+    made = settings({"permission": {"allow": ["git status"], "deny": ["sudo", "git push"]}}).config.permission
+    assert (made.allow, made.deny) == (("git status",), ("sudo", "git push"))
+
+
 def test_the_snapshot_variables_are_read_and_empty_ones_are_absent():
     made = settings(DSH_SNAPSHOT="replay", DSH_SNAPSHOT_FILE="/f", DSH_SNAPSHOT_OVERRIDE="", DSH_SNAPSHOT_REPORT="/r")
     assert made.snapshot.mode == "replay"
@@ -94,6 +99,13 @@ def test_the_snapshot_variables_are_read_and_empty_ones_are_absent():
         ({"sandbox": {"allow_exec": []}}, {}, "sandbox.allow_exec: "),
         ({"terminal": "remote"}, {}, "terminal: Input should be 'local' or 'client'"),
         ({"executor": "sandbox", "terminal": "client"}, {}, 'would run commands outside of executor = "sandbox"'),
+        (
+            {"permission": {"allow": ["git status", "a | b"]}},
+            {},
+            "permission.allow.1: Value error, must be the first words of a command",
+        ),
+        ({"permission": {"allow": ["sudo ls"]}}, {}, "permission.allow.0: Value error, would allow every command"),
+        ({"permission": {"deny": ["a 'b'"]}}, {}, "permission.deny.0: Value error, must be the first words"),
         ({"unstable": {"fork": "true"}}, {}, "unstable.fork: Input should be a valid boolean"),
         (
             {},
