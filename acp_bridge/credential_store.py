@@ -4,7 +4,7 @@ May not know: where else keys come from, people. Invariant: the file says for ea
 whether there is one is known without the keyring; a key from the keyring is fetched once for each login.
 """
 
-import secrets
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -70,7 +70,7 @@ class CredentialStore:
                 # some backends take everything and keep nothing
                 if await self._keyring.find(provider) != key:
                     raise KeyringFailure("it did not keep the key")
-                entry, kept = Entry(ticket=secrets.token_hex(8)), Kept("the system keyring")
+                entry, kept = Entry(ticket=os.urandom(8).hex()), Kept("the system keyring")
             except KeyringFailure as error:
                 kept = Kept(self.file.path, str(error))
         self.file.change(lambda entries: {**entries, provider: entry})

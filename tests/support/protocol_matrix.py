@@ -61,6 +61,7 @@ READ_AT_ONCE = ("auth.terminal", "_meta.terminal-auth")
 
 _BRIDGE, _PROCESS = "tests/acp_bridge", "tests/acp_bridge/process"
 _SERIALIZE = "tests/agent_loop/llm/openai_compat/test_serialize.py"
+_REMOTE = "tests/agent_loop/mcp/test_remote.py::test_a_server_at_an_address_is_used_with_the_headers_that_it_wants"
 _STORY = (
     f"{_PROCESS}/test_sdk_client.py::"
     "test_the_official_client_is_asked_reads_writes_opens_terminals_chooses_lists_loads_and_resumes"
@@ -115,8 +116,8 @@ COVERED: dict[str, dict[str, str]] = {
         "promptCapabilities.image": f"{_SERIALIZE}::test_an_image_is_a_part_where_the_model_sees",
         "promptCapabilities.embeddedContext": f"{_SERIALIZE}::"
         "test_an_embedded_resource_is_fenced_beyond_its_own_backticks",
-        "mcpCapabilities.http": "snapshots/mcp-servers",
-        "mcpCapabilities.sse": "snapshots/mcp-servers",
+        "mcpCapabilities.http": _REMOTE,
+        "mcpCapabilities.sse": _REMOTE,
         "sessionCapabilities.list": _STORY,
         "sessionCapabilities.resume": _STORY,
         "sessionCapabilities.close": _STORY,
