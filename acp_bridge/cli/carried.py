@@ -1,7 +1,7 @@
 """The bytes beside a log, carried inside an exported one (contract session-log.md §6).
 
-May not know: files, formats. Invariant: what is put in on the way out is what is taken out on the way in, checked by its
-name; of a binary block that was text only that text leaves, in which every secret was looked for.
+May not know: files, formats. Invariant: what is put in on the way out is what is taken out on the way in, checked by
+its name; of a binary block that was text only that text leaves, in which every secret was looked for.
 """
 
 import binascii
