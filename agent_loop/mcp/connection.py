@@ -156,6 +156,4 @@ def _sentence(error: Exception) -> str:
         return error.message
     if isinstance(error, ExecutorError):
         return str(error)
-    if isinstance(error, OSError) and error.strerror:
-        return error.strerror
     return f"it could not be reached ({type(error).__name__})"

@@ -23,7 +23,6 @@ from agent_loop.vocabulary import JsonObject
 
 _PAGES = 50
 _CLIENT = types.Implementation(name="dsh-acp-agent", version="1")
-_CUT_OFF = (types.CONNECTION_CLOSED, types.REQUEST_TIMEOUT)
 
 
 class McpError(HarnessError):
@@ -70,12 +69,12 @@ class Exchange:
         try:
             await self._session.initialize()
         except MCPError as error:
-            if error.code in _CUT_OFF:
-                raise self._failure(error, self._limits.connect) from error
+            if _is_closed(error) or _is_late(error):
+                raise _failure(error, self._limits.connect) from error
             try:
                 await self._session.discover()
             except (MCPError, ValueError, RuntimeError):
-                raise self._failure(error, self._limits.connect) from error
+                raise _failure(error, self._limits.connect) from error
         except (ValueError, RuntimeError) as error:
             raise McpError(f"its greeting does not fit the protocol ({_first_line(error)})", "MCP_ERROR") from error
 
@@ -93,7 +92,7 @@ class Exchange:
         except MCPError as error:
             if error.code == types.METHOD_NOT_FOUND:
                 return []  # a server of prompts and resources only
-            raise self._failure(error, self._limits.connect) from error
+            raise _failure(error, self._limits.connect) from error
         except ValueError as error:
             raise McpError(
                 f"its list of tools does not fit the protocol ({_first_line(error)})", "MCP_ERROR"
@@ -106,17 +105,10 @@ class Exchange:
         try:
             result = await self._session.call_tool(tool, arguments, read_timeout_seconds=limit)
         except MCPError as error:
-            raise self._failure(error, limit) from error
+            raise _failure(error, limit) from error
         except (ValueError, RuntimeError) as error:
             raise McpError(f"its answer does not fit the protocol ({_first_line(error)})", "MCP_ERROR") from error
         return result.model_dump(by_alias=True, mode="json", exclude_none=True)
-
-    def _failure(self, error: MCPError, seconds: float) -> McpError:
-        if error.code == types.REQUEST_TIMEOUT:
-            return McpError(f"it did not answer within {seconds:g} s", "MCP_TIMEOUT")
-        if error.code == types.CONNECTION_CLOSED:
-            return McpError("the connection to it has ended", "MCP_GONE")
-        return McpError(f"it answered: {error.message[:500]}", "MCP_ERROR")
 
     async def _hear(self, message: IncomingMessage) -> None:
         if isinstance(message, types.ToolListChangedNotification):
@@ -125,6 +117,25 @@ class Exchange:
 
     async def _list_roots(self, context: ClientRequestContext) -> types.ListRootsResult:  # noqa: ARG002 - who asks is known
         return types.ListRootsResult.model_validate({"roots": [{"uri": Path(self._directory).as_uri()}]})
+
+
+def _failure(error: MCPError, seconds: float) -> McpError:
+    if _is_late(error):
+        return McpError(f"it did not answer within {seconds:g} s", "MCP_TIMEOUT")
+    if _is_closed(error):
+        return McpError("the connection to it has ended", "MCP_GONE")
+    return McpError(f"it answered: {error.message[:500]}", "MCP_ERROR")
+
+
+# servers use these codes for other things, too: only with its own words it is the package that speaks
+
+
+def _is_closed(error: MCPError) -> bool:
+    return error.code == types.CONNECTION_CLOSED and error.message == "Connection closed"
+
+
+def _is_late(error: MCPError) -> bool:
+    return error.code == types.REQUEST_TIMEOUT and error.message.endswith(" timed out")
 
 
 def _first_line(error: Exception) -> str:

@@ -24,6 +24,7 @@ TOOLS = [
     {"name": "die", "inputSchema": {"type": "object"}},
     {"name": "secret", "inputSchema": {"type": "object"}},
     {"name": "odd", "inputSchema": {"type": "object"}},
+    {"name": "empty", "inputSchema": {"type": "object"}},
     {"name": "pids", "inputSchema": {"type": "object"}},
     {"name": "roots", "inputSchema": {"type": "object"}},
     {"description": "no name"},
@@ -62,6 +63,7 @@ def call(number, name, arguments):
     elif name == "grow":
         TOOLS.append({"name": "later", "inputSchema": {"type": "object"}})
         TOOLS[0] = {**TOOLS[0], "description": "Say it once more."}
+        send({"method": "notifications/resources/list_changed"})
         send({"method": "notifications/tools/list_changed"})
         result(number, text("grown"))
     elif name == "die":
@@ -72,6 +74,8 @@ def call(number, name, arguments):
         result(number, text(f"it is {os.environ['TEST_SECRET']}"))
     elif name == "odd":
         result(number, {"content": [{"type": "riddle"}], "structuredContent": [1]})
+    elif name == "empty":
+        result(number, {})
     elif name == "pids":
         result(number, text(" ".join(map(str, PIDS))))
     elif name == "roots":
@@ -82,6 +86,29 @@ def call(number, name, arguments):
         result(number, {"content": [], "structuredContent": {"here": True}})
     elif name == "wait":
         tell("waiting", "now")
+
+
+LISTED = []
+
+
+def list_tools(number, cursor, more):
+    """The list in two pages; what a second list gives depends on the behaviour."""
+    LISTED.append(cursor)
+    if BEHAVIOUR in {"toolless", "listless"}:
+        send({"id": number, "error": {"code": -32601 if BEHAVIOUR == "toolless" else -32000, "message": "no list"}})
+    elif BEHAVIOUR == "wrong":
+        result(number, {"tools": [], "nextCursor": 5})
+    elif BEHAVIOUR == "fickle" and LISTED.count(None) > 1:
+        send({"id": number, "error": {"code": -32000, "message": "not now"}})
+    elif BEHAVIOUR == "slow" and LISTED.count(None) > 1:
+        tell("waiting", "now")
+        with open("go", encoding="utf-8") as file:
+            file.read()
+        result(number, {"tools": TOOLS})
+    elif cursor is None:
+        result(number, {"tools": TOOLS[:2], "nextCursor": "2", **more})
+    else:
+        result(number, {"tools": TOOLS[2:], **({"nextCursor": "2"} if BEHAVIOUR == "endless" else {}), **more})
 
 
 def answer(frame, behaviour=BEHAVIOUR):
@@ -107,12 +134,7 @@ def answer(frame, behaviour=BEHAVIOUR):
             },
         )
     elif method == "tools/list":
-        if behaviour == "toolless":
-            send({"id": number, "error": {"code": -32601, "message": "Method not found"}})
-        elif "cursor" in params:
-            result(number, {"tools": TOOLS[2:], **MODERN.get(behaviour, {})})
-        else:
-            result(number, {"tools": TOOLS[:2], "nextCursor": "2", **MODERN.get(behaviour, {})})
+        list_tools(number, params.get("cursor"), MODERN.get(behaviour, {}))
     elif method == "tools/call":
         call(number, params["name"], params["arguments"])
     elif method == "notifications/cancelled":

@@ -23,7 +23,7 @@ from tests.support.agent_world import OPTIONS, World, agent_world
 from tests.support.processes import numbers
 from tests.support.scripted_adapter import says
 
-PIPES = ("waiting", "cancelled", "deaf")
+PIPES = ("waiting", "cancelled", "deaf", "go")
 LIMITS = Limits(connect=20, call=20, first_call_waits=20)
 
 

@@ -3,6 +3,7 @@
 import shutil
 
 import anyio
+import anyio.to_thread
 import pytest
 
 from agent_loop.abort import AbortController
@@ -225,3 +226,47 @@ async def test_a_directory_that_is_gone_is_said(tmp_path):
         shutil.rmtree(gone)
         await world.open(program("s"))
     assert world.notices()[0].startswith("MCP server is not available: s\ns: it cannot run in ")
+
+
+async def test_a_list_that_is_endless_is_read_as_far_as_makes_sense(tmp_path):
+    async with mcp_world(tmp_path) as world:
+        await world.open(program("s", "endless"))
+        assert {"s__say", "s__pids"} <= set(world.tools())
+
+
+async def test_a_list_that_cannot_be_had_is_said(tmp_path):
+    async with mcp_world(tmp_path) as world:
+        await world.open(program("none", "listless"), program("odd", "wrong"))
+    (notice,) = world.notices()
+    assert "none: it answered: no list" in notice
+    assert "odd: its list of tools does not fit the protocol (" in notice
+
+
+async def test_an_answer_that_is_none_is_an_error(tmp_path):
+    async with mcp_world(tmp_path) as world:
+        await world.open(program("s"))
+        assert "the MCP server s: its answer does not fit the protocol (" in await world.text("s__empty")
+
+
+async def test_a_list_that_cannot_be_had_again_leaves_the_tools_as_they_are(tmp_path):
+    async with mcp_world(tmp_path) as world:
+        await world.open(program("s", "fickle"))
+        before = world.tools()
+        for tool in ("s__grow", "s__pids", "s__pids"):
+            await world.text(tool)
+        assert world.tools() == before
+    log = (tmp_path / "logs" / "s.log").read_text(encoding="utf-8")
+    assert "the tools could not be listed again: it answered: not now" in log
+
+
+async def test_a_list_that_comes_when_the_session_ends_offers_nothing_any_more(tmp_path):
+    async with mcp_world(tmp_path) as world:
+        await world.open(program("s", "slow"))
+        await world.text("s__grow")
+        await world.told("waiting")
+        async with anyio.create_task_group() as group:
+            group.start_soon(world.host.release, world.agent.id)
+            await anyio.lowlevel.checkpoint()
+            assert world.tools() == {}
+            await anyio.to_thread.run_sync((tmp_path / "go").write_text, "on")
+        assert world.tools() == {}
