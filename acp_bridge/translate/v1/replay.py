@@ -10,12 +10,13 @@ from typing import Any
 from acp_bridge.translate.v1.cards import Update, cut
 from acp_bridge.translate.v1.updates import UpdateRenderer
 from agent_loop.session.events import NESTED_TYPES, KnownEvent, SessionEvent
+from agent_loop.tools.files.diffs import changes_of
 from agent_loop.vocabulary import Block
 
 JOINED_LIMIT = 32 * 1024
 """Characters of one joined chunk frame."""
 OUTPUT_LIMIT = 32 * 1024
-"""Characters of a call's output that are shown whole on load; of more only a summary: head, note, tail."""
+"""Characters of a call's output that are shown whole on load; of more a summary: head, note, tail; of diffs the hunks."""
 SUMMARY = 4 * 1024
 """Characters that a summary keeps: a thousand calls with long output stay below 8 MiB of frames."""
 
@@ -75,8 +76,30 @@ class Replay:
 
 
 def _summarised(event: SessionEvent) -> SessionEvent:
-    if not isinstance(event, KnownEvent) or event.type != "tool/result":
+    if not isinstance(event, KnownEvent):
         return event
+    if event.type == "tool/result":
+        return _short_result(_short_diffs(event, "meta"))
+    return _short_diffs(event, "preview") if event.type == "permission/request" else event
+
+
+def _short_diffs(event: KnownEvent, key: str) -> KnownEvent:
+    """The diffs under `key` as hunks when their texts are long."""
+    facts: dict[str, Any] = event.data.get(key) or {}
+    diffs: list[dict[str, Any]] = facts.get("diffs", [])
+    if sum(len(diff["oldText"] or "") + len(diff["newText"]) for diff in diffs) <= OUTPUT_LIMIT:
+        return event
+    hunks = [
+        hunk
+        for diff in diffs
+        for hunk in changes_of(
+            diff["path"], diff["oldText"], diff["newText"], whole=0, room=OUTPUT_LIMIT // len(diffs)
+        ).diffs
+    ]
+    return KnownEvent(event.type, event.seq, event.time, {**event.data, key: {**facts, "diffs": hunks}})
+
+
+def _short_result(event: KnownEvent) -> KnownEvent:
     data = event.data
     meta: dict[str, Any] = data.get("meta") or {}
     output: object = meta.get("output")

@@ -13,7 +13,8 @@ from agent_loop.tools.files.numbering import readable
 from agent_loop.vocabulary import JsonObject
 
 LARGE_LINES: Final = 10_000
-LARGE_CHARACTERS: Final = 256 * 1024
+LARGE_CHARACTERS: Final = 128 * 1024
+"""Every change is kept in the log: above this it would grow by the whole file each time."""
 _CONTEXT: Final = 3
 _ALIGNED: Final = 2_000
 
@@ -30,25 +31,30 @@ class Changes:
     removed: int
 
 
-def changes_of(path: str, old: str | None, new: str) -> Changes:
-    """From `old` (None: there was no file) to `new`, both as they are stored."""
+def changes_of(
+    path: str, old: str | None, new: str, *, whole: int = LARGE_CHARACTERS, room: int = 2 * LARGE_CHARACTERS
+) -> Changes:
+    """From `old` (None: there was no file) to `new`, both as they are stored.
+
+    Up to `whole` characters the texts are shown whole, else the hunks, of which `room` characters are kept.
+    """
     before, after = _lines(old or ""), _lines(new)
     changed = list(_changes(before, after))
     line = changed[0][2] + 1 if changed else None
-    if max(len(before), len(after)) <= LARGE_LINES and max(len(old or ""), len(new)) <= LARGE_CHARACTERS:
+    if max(len(before), len(after)) <= LARGE_LINES and max(len(old or ""), len(new)) <= whole:
         diffs = [_diff(path, None if old is None else readable(old), readable(new))]
     else:
-        diffs = _bounded(
+        hunks = (
             _diff(path, None if old is None else readable("".join(before[a:b])), readable("".join(after[c:d])))
             for a, b, c, d in _hunks(changed, len(before), len(after))
         )
+        diffs = _bounded(hunks, room)
     return Changes(diffs, line, sum(d - c for _, _, c, d in changed), sum(b - a for a, b, _, _ in changed))
 
 
-def _bounded(hunks: Iterator[JsonObject]) -> list[JsonObject]:
-    """The hunks that fit; the log keeps them, and nobody reads a megabyte of changes."""
+def _bounded(hunks: Iterator[JsonObject], room: int) -> list[JsonObject]:
+    """The hunks that fit: nobody reads a megabyte of changes."""
     kept: list[JsonObject] = []
-    room = 2 * LARGE_CHARACTERS
     for hunk in hunks:
         for side in ("oldText", "newText"):
             text: str | None = hunk[side]

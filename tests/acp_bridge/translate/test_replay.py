@@ -5,6 +5,7 @@ from acp_bridge.translate.v1.replay import JOINED_LIMIT, OUTPUT_LIMIT, SUMMARY, 
 from acp_bridge.translate.v1.updates import UpdateRenderer
 from agent_loop.session.events import make_event
 from agent_loop.tools.bash import BashTool
+from agent_loop.tools.files.write import WriteTool
 from bash_exec.fake import FakeBashExecutor
 
 
@@ -84,6 +85,33 @@ def test_long_tool_output_is_summarised():
     (card,) = replay(*turn(("tool/result", result)))
     assert len(card["content"][0]["content"]["text"]) < SUMMARY + 100
     assert card["rawOutput"] == {"exitCode": 0}
+
+
+def test_long_diffs_are_shown_by_their_hunks_before_and_after():
+    lines = [f"line {number}\n" for number in range(10_000)]
+    old = "".join(lines)
+    lines[5000] = "changed\n"
+    diffs = [{"path": "/p/a", "oldText": old, "newText": "".join(lines)}]
+    call = {"turn": 1, "step": 1, "callId": "c1"}
+    arguments = '{"file_path": "a", "content": ""}'
+    data = [
+        ("permission/request", {"callId": "c1", "digest": "d", "preview": {"diffs": diffs}}),
+        ("tool/call", {**call, "name": "write", "arguments": arguments}),
+        ("tool/result", {**call, "content": [], "isError": False, "meta": {"diffs": diffs, "line": 5001}}),
+    ]
+    renderer = UpdateRenderer(
+        {"write": WriteTool()}.get, ClientCapabilities(), cwd="/p", window=lambda: None, live=False
+    )
+    replay = Replay(renderer)
+    opened, closed = [
+        update for seq, (kind, body) in enumerate(data) for update in replay.feed(make_event(kind, seq, 0, body))
+    ]
+    assert opened["content"] == closed["content"]
+    [hunk] = closed["content"]
+    assert hunk["oldText"].splitlines()[3] == "line 5000"
+    around = [f"line {number}" for number in range(4997, 5004)]
+    assert hunk["newText"].splitlines() == [*around[:3], "changed", *around[4:]]
+    assert closed["rawOutput"] == {"line": 5001}
 
 
 def test_tool_output_up_to_the_limit_is_shown_whole():
