@@ -6,10 +6,20 @@ May not know: settings, what a flag does. Invariant: a start without flags does 
 import os
 import sys
 from collections.abc import Mapping
+from typing import Final
 
 from acp_bridge import VERSION
 from acp_bridge.config_file import Flags
 from acp_bridge.permission.modes import MODE_IDS
+
+COMMANDS: Final = {
+    "sessions": "look at the stored sessions, export, import, repair and delete them",
+    "config": "show every setting, and where its value comes from",
+    "login": "give the agent a provider's key",
+    "logout": "take a key away again",
+    "bench": "measure how fast the agent is, or another one",
+}
+"""What can be done beside serving an editor."""
 
 
 def refuse_platform(platform: str) -> None:
@@ -59,9 +69,9 @@ def parse_flags(argv: list[str]) -> Flags:
     parser = argparse.ArgumentParser(
         prog="dsh-acp-agent",
         description="A coding agent for editors: Agent Client Protocol on stdin/stdout.",
-        epilog="dsh-acp-agent sessions --help: look at the stored sessions, export, import, repair and delete them. "
-        "dsh-acp-agent login --help, logout --help: give it a provider's key, or take it away. "
-        "dsh-acp-agent bench --help: measure how fast it is, or another agent.",
+        epilog="commands (each has a --help of its own):\n"
+        + "".join(f"  {name:<20} {what}\n" for name, what in COMMANDS.items()),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"dsh-acp-agent {VERSION}")
     parser.add_argument(
@@ -69,5 +79,10 @@ def parse_flags(argv: list[str]) -> Flags:
     )
     parser.add_argument("--model", metavar="MODEL", help="model, provider/model, or provider")
     parser.add_argument("--permission-mode", choices=MODE_IDS, help="start mode of new sessions")
+    if argv and not argv[0].startswith("-"):
+        from difflib import get_close_matches  # noqa: PLC0415 - as above
+
+        near = get_close_matches(argv[0], list(COMMANDS), n=1)
+        parser.error(f"there is no command {argv[0]!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
     given = parser.parse_args(argv)
     return Flags(given.config, given.model, given.permission_mode)

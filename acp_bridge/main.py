@@ -38,6 +38,8 @@ def main() -> NoReturn:
     refuse_platform(sys.platform)
     if sys.argv[1:2] == ["sessions"]:
         sys.exit(manage_sessions(sys.argv[2:]))
+    if sys.argv[1:2] == ["config"]:
+        sys.exit(show_settings(sys.argv[2:]))
     if sys.argv[1:2] == ["bench"]:
         sys.exit(measure(sys.argv[2:]))
     if (place := sign_in_place(sys.argv)) is not None:
@@ -101,6 +103,14 @@ def manage_keys(before: list[str], argv: list[str]) -> int:
         return sign_in_or_out(argv[0], parse_flags(before), argv[1:], os.environ)
     except KeyboardInterrupt:
         return INTERRUPTED
+
+
+def show_settings(argv: list[str]) -> int:
+    """`dsh-acp-agent config`: every setting and where it comes from. Returns the exit code."""
+    from acp_bridge.cli.config import run as show
+    from acp_bridge.cli.parts import Streams
+
+    return show(argv, os.environ, Streams.standard())
 
 
 def measure(argv: list[str]) -> int:

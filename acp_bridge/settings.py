@@ -57,6 +57,17 @@ PermissionMode = Literal["read-only", "ask", "auto-edit", "full"]
 _Model = TypeVar("_Model", bound=BaseModel)
 
 
+FLAGS: Final = {"model": "--model", "permission.mode": "--permission-mode"}
+"""The flags of the command line, by the setting that they win over."""
+VARIABLES: Final = {
+    "model": "DSH_MODEL",
+    "permission.mode": "DSH_PERMISSION_MODE",
+    "sessions.root": "DSH_SNAPSHOT_SESSIONS_ROOT",
+    f"providers.{DEEPSEEK}.base_url": "DEEPSEEK_BASE_URL",
+}
+"""The variables of the environment, by the setting that they win over."""
+
+
 class SettingsError(Exception):
     """The configuration cannot be used."""
 

@@ -7,8 +7,14 @@ the command line or the environment says wins over the project.
 from acp_bridge.catalogue import Offer
 from acp_bridge.logs import Log
 from acp_bridge.project_config import project_config
-from acp_bridge.settings import Settings
+from acp_bridge.settings import Config, Settings
 from agent_loop.vocabulary import JsonObject
+
+
+def session_config(config: Config, cwd: str) -> Config:
+    """The configuration of a session in `cwd`."""
+    project = project_config(cwd, config)
+    return project.config if project else config
 
 
 def session_offer(base: Offer, cwd: str, *, settings: Settings, log: Log) -> tuple[Offer, list[JsonObject]]:

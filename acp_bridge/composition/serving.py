@@ -16,7 +16,7 @@ from acp_bridge.composition.exports import write_markdown
 from acp_bridge.composition.keys import make_credentials
 from acp_bridge.composition.mcp import make_mcp
 from acp_bridge.composition.models import offer_of, providers_of, register_adapters
-from acp_bridge.composition.project import session_offer
+from acp_bridge.composition.project import session_config, session_offer
 from acp_bridge.composition.start import Start
 from acp_bridge.composition.toolset import make_tools
 from acp_bridge.elicitation import EditorForms
@@ -134,12 +134,13 @@ async def serve(start: Start) -> int | None:  # noqa: C901 - the closures are th
     commands.register(PermissionsCommand(book))
 
     def options(cwd: str) -> AgentOptions:
+        compaction = session_config(settings.config, cwd).compaction
         # which model it talks to is the session's choice
         return AgentOptions(
             provider=settings.provider,
             model="",
             system_prompt=default_sections(cwd),
-            compact_at=settings.config.compaction.threshold if settings.config.compaction.enabled else None,
+            compact_at=compaction.threshold if compaction.enabled else None,
             spill_root=str(settings.spill_root),
         )
 
