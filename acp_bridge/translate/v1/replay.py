@@ -16,7 +16,7 @@ from agent_loop.vocabulary import Block
 JOINED_LIMIT = 32 * 1024
 """Characters of one joined chunk frame."""
 OUTPUT_LIMIT = 32 * 1024
-"""Characters of a call's output that are shown whole on load; of more a summary: head, note, tail; of diffs the hunks."""
+"""Characters of a call's output that are shown whole on load; of more a summary: head, note, tail; of diffs, hunks."""
 SUMMARY = 4 * 1024
 """Characters that a summary keeps: a thousand calls with long output stay below 8 MiB of frames."""
 

@@ -127,6 +127,10 @@ def test_tool_output_up_to_the_limit_is_shown_whole():
     assert card["content"][0]["content"]["text"] == "y" * OUTPUT_LIMIT
 
 
+def test_what_a_later_version_has_logged_is_passed_by():
+    assert replay(("later/thing", {"any": 1})) == []
+
+
 def test_usage_is_one_frame_at_the_end():
     usage = {"inputTokens": 1, "outputTokens": 2}
     message = ("assistant/message", {"turn": 1, "step": 1, "content": [], "usage": usage})
