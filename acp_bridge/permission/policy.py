@@ -111,11 +111,11 @@ class EditorPolicy(PermissionPolicy):
         if not self._prompt_owns(session_id):
             return Decision("reject", "policy")
         case = _case(tool, call, ask.subject, ask.roots, ask.digest)
+        offered = self._offers(session_id, call, case)
         waiting = _OpenAsk(lambda: self.evaluate(session_id, tool, call, ask.roots[0], ask.roots))
         asks = self._open.setdefault(session_id, [])
         asks.append(waiting)
         remove = signal.on_abort(lambda: waiting.settle(Decision("cancelled", "abort")))
-        offered = self._offers(session_id, call, case)
         try:
             answer = await self._send(session_id, call, [row for row, _ in offered.values()], waiting.withdraw.signal)
         finally:

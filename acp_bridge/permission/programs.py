@@ -62,11 +62,24 @@ _REFUSED: Final[dict[str, Words]] = {
     "sort": ("-o", "--output", "--compress-program"),
     "tree": ("-o", "-R"),
     "date": ("-s", "--set"),
-    "pytest": ("-p", "-c", "-o", "--rootdir", "--override-ini", "--confcutdir"),
+    "pytest": (
+        *("-p", "-c", "-o", "--rootdir", "--override-ini", "--confcutdir", "--basetemp"),
+        *("--junit-xml", "--junitxml", "--log-file"),
+    ),
     "file": ("-C", "--compile"),
-    "eslint": ("-c", "--config", "--resolve-plugins-relative-to", "--rulesdir", "--plugin", "-f", "--format"),
-    "ruff": ("--config",),
-    "mypy": ("--config-file", "--python-executable"),
+    "eslint": (
+        "-o",
+        "--output-file",
+        "-c",
+        "--config",
+        "--resolve-plugins-relative-to",
+        "--rulesdir",
+        "--plugin",
+        "-f",
+        "--format",
+    ),
+    "ruff": ("-o", "--config", "--output-file"),
+    "mypy": ("--config-file", "--python-executable", "--install-types"),
     "tsc": ("-p", "--project"),
 }
 
