@@ -85,14 +85,23 @@ async def test_the_stop_reason_tells_how_the_model_ended(tmp_path, finish, reaso
         assert (await world.prompt(session))["stopReason"] == reason
 
 
-async def test_a_failed_turn_is_an_error_with_its_text_and_the_session_goes_on(tmp_path):
-    async with bridge_world([LlmError("the provider said no", "AUTH")], says("fine"), cwd=tmp_path) as world:
+@pytest.mark.parametrize("code", ["AUTH", "QUOTA"])
+async def test_a_failed_turn_is_an_error_with_its_text_and_the_session_goes_on(tmp_path, code):
+    async with bridge_world([LlmError("the provider said no", code)], says("fine"), cwd=tmp_path) as world:
         session = await world.new_session()
         error = await world.error("session/prompt", sessionId=session, prompt=[{"type": "text", "text": "x"}])
         assert (await world.prompt(session))["stopReason"] == "end_turn"
     assert error["code"] == -32603
     assert error["message"] == "Internal error: turn failed: the provider said no"
-    assert error["data"] == {"reason": "auth", "details": "the provider said no"}
+    assert error["data"] == {"reason": code.lower(), "details": "the provider said no"}
+
+
+async def test_a_rate_limit_that_will_not_pass_soon_is_an_error_with_its_reason(tmp_path):
+    limit = LlmError("the provider limits the rate", "RATE_LIMIT", status=429, retry_after=3600)
+    async with bridge_world([limit], cwd=tmp_path) as world:
+        session = await world.new_session()
+        error = await world.error("session/prompt", sessionId=session, prompt=[{"type": "text", "text": "x"}])
+    assert (error["code"], error["data"]["reason"]) == (-32603, "rate_limit")
 
 
 async def test_a_second_prompt_waits_and_settles_on_its_own_turn(tmp_path):
