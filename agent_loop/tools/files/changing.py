@@ -14,7 +14,7 @@ import anyio.to_thread
 
 from agent_loop.tools.files.diffs import Changes, changes_of
 from agent_loop.tools.files.places import place_of, short_path, shown_path
-from agent_loop.tools.files.seam import FileProblem, Place
+from agent_loop.tools.files.seam import FileProblem, Place, SeenFiles
 from agent_loop.tools.seam import (
     CallCard,
     DiffCard,
@@ -64,7 +64,7 @@ class ChangingTool(Tool):
         """`meta {diffs, line?, added, removed}`. Raises `FileProblem`."""
         plan = await self._plan(arguments, context)
         await context.files.write(plan.place, plan.rewrite.text, signal=context.signal)
-        context.files.seen.note(plan.place, plan.rewrite.text)
+        await anyio.to_thread.run_sync(context.files.seen.note, plan.place, plan.rewrite.text)
         counts: JsonObject = {"added": plan.changes.added, "removed": plan.changes.removed}
         return ToolOutcome([text_block(plan.rewrite.told)], meta=_facts(plan.changes) | counts)
 
@@ -89,19 +89,18 @@ class ChangingTool(Tool):
 
     async def _plan(self, arguments: JsonObject, context: ToolContext) -> _Plan:
         place = place_of(arguments["file_path"], context)
-        files = context.files
-        old = await files.read(place, signal=context.signal)
+        old = await context.files.read(place, signal=context.signal)
+        return await anyio.to_thread.run_sync(partial(self._work_out, arguments, old, place, context.files.seen))
+
+    def _work_out(self, arguments: JsonObject, old: str | None, place: Place, seen: SeenFiles) -> _Plan:
         # nothing is lost of an empty file
-        if old and not files.seen.knows(place):
+        if old and not seen.knows(place):
             raise FileProblem(f"{place.path} was not read in this session; read it, then change it", "STALE")
-        if old and not files.seen.is_current(place, old):
+        if old and not seen.is_current(place, old):
             raise FileProblem(
                 f"{place.path} has changed since it was read; read it again, then make the change that is still right",
                 "STALE",
             )
-        return await anyio.to_thread.run_sync(partial(self._work_out, arguments, old, place))
-
-    def _work_out(self, arguments: JsonObject, old: str | None, place: Place) -> _Plan:
         rewrite = self.rewrite(arguments, old, place.path)
         if old is not None and (mark := _foreign_mark(old, rewrite.text)):
             raise FileProblem(

@@ -6,7 +6,6 @@ through a link to what it names; nothing here blocks the loop.
 
 import errno
 import os
-import secrets
 import stat
 from collections.abc import Callable
 from typing import Final, TypeVar
@@ -113,7 +112,7 @@ def _replace(place: Place, data: bytes) -> None:
         if old is not None:
             _check_replaceable(old, place)
         # a name of fixed length: that of the file may be as long as a name can be
-        temporary = f".dsh-{secrets.token_hex(8)}.tmp"
+        temporary = f".dsh-{os.urandom(8).hex()}.tmp"
         created = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666, dir_fd=directory)
         try:
             with os.fdopen(created, "wb") as file:

@@ -6,6 +6,7 @@ change of somebody else is noticed.
 
 import os
 from difflib import get_close_matches
+from functools import partial
 from typing import Final
 
 import anyio.to_thread
@@ -84,6 +85,10 @@ async def _window(place: Place, context: ToolContext, *, first: int, count: int)
         return await context.files.window(place, first=first, count=count, signal=context.signal)
     if text is None:
         raise await _missing(place)
+    return await anyio.to_thread.run_sync(partial(_seen, context, place, text, first=first, count=count))
+
+
+def _seen(context: ToolContext, place: Place, text: str, *, first: int, count: int) -> LineWindow:
     context.files.seen.note(place, text)
     return window_of(text, first=first, count=count)
 
