@@ -153,6 +153,7 @@ async def bridge_world(
     store: Callable[[VirtualRuntime], SessionStore] | None = None,
     quiet_seconds: float = 10.0,
     fork: bool = False,
+    images: bool = False,
     allow: Sequence[str] = (),
     deny: Sequence[str] = (),
     offer: Offer | None = None,
@@ -217,7 +218,7 @@ async def bridge_world(
             secrets=agents.secrets,
         )
         sign_in = SignIn(OPTIONS.provider, "TEST_KEY", ("/bin/dsh", "--model", "m"), {"DSH_MODEL": "n"})
-        connection = Connection(bridge, credentials, sign_in, problem, fork=fork)
+        connection = Connection(bridge, credentials, sign_in, problem, fork=fork, images=images)
         client.dispatcher = V1Dispatcher(connection)  # type: ignore[assignment]
         client.before_write = agents.sessions.write_pending
         world = BridgeWorld(agents, client, connection, bridge, policy, executor, str(cwd))

@@ -113,6 +113,12 @@ def test_an_assistant_message_of_text_alone_has_no_other_field():
     assert rows({"role": "assistant", "content": [text_block("a")]}) == [{"role": "assistant", "content": "a"}]
 
 
+def test_an_assistant_message_without_reasoning_has_none():
+    call = {"type": "tool-call", "id": "c", "name": "bash", "arguments": ""}
+    row = rows({"role": "assistant", "content": [text_block("a"), call]})[0]
+    assert list(row) == ["role", "content", "tool_calls"]
+
+
 def test_user_blocks_are_joined_with_nothing_between():
     row = rows(
         said(text_block("see "), {"type": "resource-link", "uri": "file:///a b", "name": 'x"y'}, text_block("!"))
