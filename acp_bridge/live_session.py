@@ -345,6 +345,10 @@ class LiveSession:
             self._settle(prompt, Stopped("cancelled"))
 
     def _on_turn_end(self, _agent: Agent, turn: int, reason: TurnEndReason, persisted: bool) -> None:  # noqa: FBT001 - the bus is positional
+        if reason["kind"] == "error" and not any(prompt.turn == turn for prompt in self._prompts.values()):
+            # no answer to a prompt will tell of it
+            failed = {"severity": "error", "title": "A turn without a prompt failed", "description": reason["message"]}
+            self.agent.session.append("session/notice", failed)
         for prompt in tuple(self._prompts.values()):
             if prompt.turn == turn:
                 prompt.persisted = persisted

@@ -133,6 +133,14 @@ class PermissionSettings(_Table):
     )
 
 
+class LoopSettings(_Table):
+    ask: Literal["deny", "client"] = Field(
+        default="deny",
+        description='what becomes of a question in a turn that a loop started: "deny" refuses the call at once, '
+        '"client" asks the editor and refuses after 60 seconds without an answer',
+    )
+
+
 class SessionsSettings(_Table):
     root: Path | None = Field(
         default=None, description="where session logs lie; absent: `sessions` in the user's state directory"
@@ -196,6 +204,7 @@ class Config(_Table):
     )
     providers: dict[str, ProviderSettings] = Field(default={}, description="the endpoints of models, by name")
     permission: PermissionSettings = PermissionSettings()
+    loop: LoopSettings = LoopSettings()
     sessions: SessionsSettings = SessionsSettings()
     env: EnvSettings = EnvSettings()
     sandbox: SandboxSettings = SandboxSettings()

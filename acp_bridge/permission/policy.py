@@ -26,11 +26,14 @@ from acp_bridge.permission.rules import (
 from acp_bridge.permission.wording import covered, option_name, prohibitions, proposals, scope_of
 from acp_bridge.schema import PermissionAnswer, SchemaProblem, parse
 from agent_loop.abort import AbortController, AbortSignal
+from agent_loop.runtime import Runtime
 from agent_loop.tools.arguments import parse_arguments
 from agent_loop.tools.seam import Allow, Ask, Decision, Deny, PermissionPolicy, Subject, Tool, ToolCall, Verdict
 
 ALLOW_ONCE: Final = {"optionId": "allow_once", "name": "Allow this call", "kind": "allow_once"}
 REJECT_ONCE: Final = {"optionId": "reject_once", "name": "Reject this call", "kind": "reject_once"}
+
+UNPROMPTED_MS: Final = 60_000
 
 SendAsk = Callable[[str, ToolCall, Iterable[dict[str, str]], AbortSignal], Awaitable[dict[str, Any] | None]]
 """Ask the client (session id, call, options, withdraw signal) and return its result; None when it gave none."""
@@ -60,13 +63,25 @@ class _OpenAsk:
 
 
 class EditorPolicy(PermissionPolicy):
-    """Asks the editor's user. `prompt_owns(session_id)`: a prompt waits for the present turn."""
+    """Asks the editor's user. `prompt_owns(session_id)`: a prompt waits for the present turn.
 
-    def __init__(self, *, default_mode: str, send: SendAsk, prompt_owns: Callable[[str], bool], book: RuleBook) -> None:
+    `unprompted`: the clock by which a question of any other turn may stand for `UNPROMPTED_MS`; None = there is none.
+    """
+
+    def __init__(
+        self,
+        *,
+        default_mode: str,
+        send: SendAsk,
+        prompt_owns: Callable[[str], bool],
+        book: RuleBook,
+        unprompted: Runtime | None = None,
+    ) -> None:
         self.default_mode = default_mode
         self._send = send
         self._prompt_owns = prompt_owns
         self._book = book
+        self._unprompted = unprompted
         self._modes: dict[str, str] = {}
         self._open: dict[str, list[_OpenAsk]] = {}
 
@@ -107,8 +122,10 @@ class EditorPolicy(PermissionPolicy):
         return Ask(case.digest, subject=subject, roots=roots)
 
     async def ask(self, session_id: str, tool: Tool, call: ToolCall, ask: Ask, signal: AbortSignal) -> Decision:
-        """Only for a turn that a prompt waits for: nobody looks at another, and it must not wait for a click."""
-        if not self._prompt_owns(session_id):
+        """Wait only in a turn that a prompt waits for: nobody looks at another, and it must not hang on a click."""
+        owned = self._prompt_owns(session_id)
+        clock = None if owned else self._unprompted
+        if not owned and clock is None:
             return Decision("reject", "policy")
         case = _case(tool, call, ask.subject, ask.roots, ask.digest)
         offered = self._offers(session_id, call, case)
@@ -116,10 +133,15 @@ class EditorPolicy(PermissionPolicy):
         asks = self._open.setdefault(session_id, [])
         asks.append(waiting)
         remove = signal.on_abort(lambda: waiting.settle(Decision("cancelled", "abort")))
+        give_up = _nothing
+        if clock is not None:
+            late = Decision("reject", "policy")
+            give_up = clock.call_at(clock.now_ms() + UNPROMPTED_MS, lambda: waiting.settle(late))
         try:
             answer = await self._send(session_id, call, [row for row, _ in offered.values()], waiting.withdraw.signal)
         finally:
             remove()
+            give_up()
             asks.remove(waiting)
         if waiting.decision:
             return waiting.decision
@@ -142,6 +164,10 @@ class EditorPolicy(PermissionPolicy):
         offers["reject_once"] = (REJECT_ONCE, ())
         offers["reject_always"] = _always("deny", prohibitions(case, targets, tellable=told), project)
         return offers
+
+
+def _nothing() -> None:
+    """No limit is set."""
 
 
 def _case(tool: Tool, call: ToolCall, subject: Subject, roots: tuple[str, ...], digest: str) -> Case:

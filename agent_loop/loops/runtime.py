@@ -45,7 +45,7 @@ ERROR: Final = "loop/error"
 
 SOURCE: Final[Source] = {"kind": "plugin", "plugin": "loop"}
 
-Start = Callable[[Callable[[], Coroutine[Any, Any, None]]], None]
+Start = Callable[[Callable[[], Coroutine[Any, Any, None]]], object]
 """Runs a coroutine function as a task that outlives the caller's."""
 
 

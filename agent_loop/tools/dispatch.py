@@ -42,6 +42,10 @@ _NOT_STARTED = ToolOutcome.failed(
     name="AbortError",
     code="aborted-before-dispatch",
 )
+_WHY: Final = {
+    "user": "the user refused this call",
+    "policy": "this call needs permission, and nobody could be asked: the user has not started this turn",
+}
 _STOPPED = ToolOutcome.failed(
     "the call was stopped before it could report a result; what it did until then stays done",
     name="AbortError",
@@ -363,7 +367,7 @@ async def make_durable(session: Session) -> None:
 
 
 def _refused(decision: Decision, reason: str | None = None) -> ToolOutcome:
-    who = "the user refused this call" if decision.by == "user" else "permission for this call was not given"
+    who = _WHY.get(decision.by, "permission for this call was not given")
     return ToolOutcome.failed(
         f"{reason or who}; it did not run. Do not try it again in another form: go on without it, or ask what to do "
         "instead",

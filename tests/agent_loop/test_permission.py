@@ -52,7 +52,8 @@ async def test_an_allowed_call_is_asked_about_then_run():
     ("decision", "said"),
     [
         (Decision("reject", "user"), "the user refused this call"),
-        (Decision("reject", "policy"), "permission for this call was not given"),
+        (Decision("reject", "policy"), "nobody could be asked: the user has not started this turn"),
+        (Decision("reject", "client"), "permission for this call was not given"),
         (Decision("cancelled", "client"), "permission for this call was not given"),
     ],
 )

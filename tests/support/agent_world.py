@@ -114,11 +114,12 @@ async def agent_world(
     *answers: Any,
     fallback: Any = None,
     policy: PermissionPolicy | None = None,
+    runtime: VirtualRuntime | None = None,
     store: Callable[[VirtualRuntime], SessionStore] | None = None,
     **limits: float,
 ) -> AsyncIterator[World]:
     """Everything is disposed at the end, within a limit."""
-    runtime = VirtualRuntime()
+    runtime = runtime or VirtualRuntime()
     errors: list[tuple[str, Exception]] = []
     hooks = Hooks(lambda name, error: errors.append((name, error)))
     kept = store(runtime) if store else MemorySessionStore()
