@@ -60,7 +60,7 @@ ON_THE_WIRE = {
 READ_AT_ONCE = ("auth.terminal", "_meta.terminal-auth")
 
 _BRIDGE, _PROCESS = "tests/acp_bridge", "tests/acp_bridge/process"
-_SERIALIZE = "tests/agent_loop/llm/openai_compat/test_serialize.py"
+_COMPACTIONS = f"{_BRIDGE}/test_compaction.py::test_a_client_that_knows_compactions_sees_the_summary_grow"
 _REMOTE = "tests/agent_loop/mcp/test_remote.py::test_a_server_at_an_address_is_used_with_the_headers_that_it_wants"
 _STORY = (
     f"{_PROCESS}/test_sdk_client.py::"
@@ -102,8 +102,8 @@ COVERED: dict[str, dict[str, str]] = {
         "session_info_update": "snapshots/text-turn",
         "usage_update": "snapshots/text-turn",
         "notice": f"{_BRIDGE}/test_sessions.py::test_a_client_that_shows_notices_gets_a_notice",
-        "compaction_update": f"{_BRIDGE}/test_compaction.py::test_the_command_summarises_all_but_the_last_turn",
-        "compaction_summary_chunk": f"{_BRIDGE}/test_compaction.py::test_the_command_summarises_all_but_the_last_turn",
+        "compaction_update": _COMPACTIONS,
+        "compaction_summary_chunk": _COMPACTIONS,
     },
     "asked of the client": {
         "session/request_permission": "snapshots/tool-call-rejected",
@@ -113,9 +113,8 @@ COVERED: dict[str, dict[str, str]] = {
     },
     "agent capability": {
         "loadSession": "snapshots/load-replay",
-        "promptCapabilities.image": f"{_SERIALIZE}::test_an_image_is_a_part_where_the_model_sees",
-        "promptCapabilities.embeddedContext": f"{_SERIALIZE}::"
-        "test_an_embedded_resource_is_fenced_beyond_its_own_backticks",
+        "promptCapabilities.image": "snapshots/images",
+        "promptCapabilities.embeddedContext": "snapshots/prompt-blocks",
         "mcpCapabilities.http": _REMOTE,
         "mcpCapabilities.sse": _REMOTE,
         "sessionCapabilities.list": _STORY,
@@ -131,7 +130,7 @@ COVERED: dict[str, dict[str, str]] = {
     },
     "client capability": {
         "session.notices": f"{_BRIDGE}/test_sessions.py::test_a_client_that_shows_notices_gets_a_notice",
-        "session.compaction": f"{_BRIDGE}/test_compaction.py::test_the_command_summarises_all_but_the_last_turn",
+        "session.compaction": _COMPACTIONS,
         "fs.readTextFile": f"{_BRIDGE}/test_client_files.py::test_only_what_is_offered_is_asked_for",
         "fs.writeTextFile": f"{_BRIDGE}/test_client_files.py::test_only_what_is_offered_is_asked_for",
         "terminal": f"{_BRIDGE}/test_client_terminal_card.py::"
