@@ -23,14 +23,19 @@ class About:
     facts: tuple[tuple[str, str], ...]
 
 
-def about_session(header: SessionHeader, summary: SessionSummary | None, moment: Callable[[int], str]) -> About:
-    """`summary` None: a session that a listing leaves out. `moment` writes epoch ms."""
+def about_session(
+    header: SessionHeader, summary: SessionSummary | None, moment: Callable[[int], str], *, title: str | None = None
+) -> About:
+    """`summary` None: a session that a listing leaves out; `title` then says what it is called.
+
+    `moment` writes epoch ms.
+    """
     facts = [("session", header.id), ("directory", header.cwd or "none"), ("created", moment(header.created_at))]
     if header.parent_session:
         facts.append(("forked from", header.parent_session))
     facts += _counted(summary, moment) if summary else []
-    title = (summary and summary.title) or "untitled session"
-    return About(one_line(title), tuple((name, one_line(value)) for name, value in facts))
+    called = (summary and summary.title) or title or "untitled session"
+    return About(one_line(called), tuple((name, one_line(value)) for name, value in facts))
 
 
 def _counted(summary: SessionSummary, moment: Callable[[int], str]) -> list[tuple[str, str]]:

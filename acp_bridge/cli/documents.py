@@ -59,16 +59,17 @@ class LogDocument(Document):
 
 
 class Page(Document):
-    """A transcript; times are UTC, so that it reads the same everywhere."""
+    """A transcript; times are UTC, so that it reads the same everywhere. `title`: of a session without a summary."""
 
-    def __init__(self, find_tool: FindTool, *, form: Format) -> None:
+    def __init__(self, find_tool: FindTool, *, form: Format, title: str | None = None) -> None:
+        self._title = title
         self._find = find_tool
         self._html = form == "html"
         self._transcript = Transcript(find_tool, cwd=None)
 
     def begin(self, header: SessionHeader, summary: SessionSummary | None) -> bytes:
         self._transcript = Transcript(self._find, cwd=header.cwd)
-        about = about_session(header, summary, times.iso)
+        about = about_session(header, summary, times.iso, title=self._title)
         return (html.beginning(about) if self._html else markdown.beginning(about)).encode()
 
     def feed(self, event: SessionEvent) -> bytes:

@@ -73,7 +73,7 @@ _NAMES: Final = {
     SecretStr: "text",
     int: "whole number",
     float: "number",
-    bool: "true, false",
+    bool: "`true`, `false`",
 }
 
 

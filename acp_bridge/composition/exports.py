@@ -27,7 +27,7 @@ async def write_markdown(session: Session, given: str, *, find_tool: FindTool) -
 
     path = _place(session, given)
     rewriter = Rewriter(SecretFinder(session.secrets))
-    page = Page(find_tool, form="md")
+    page = Page(find_tool, form="md", title=rewriter.json(session.title))
     descriptor = os.open(path, _NEW_FILE, 0o600)
     try:
         with os.fdopen(descriptor, "wb") as file:

@@ -95,7 +95,12 @@ def _names(option: Choosable) -> dict[str, str]:
 
 
 def _meant(option: Choosable, argument: str) -> str | None:
-    return _names(option).get(argument.lower())
+    """The value with that name, else the only one whose name has it as a part."""
+    names, wanted = _names(option), argument.lower()
+    if wanted in names:
+        return names[wanted]
+    partly = {value for name, value in names.items() if wanted in name}
+    return partly.pop() if len(partly) == 1 else None
 
 
 def _near(option: Choosable, argument: str) -> str:

@@ -89,7 +89,14 @@ def test_the_snapshot_variables_are_read_and_empty_ones_are_absent():
 @pytest.mark.parametrize(
     ("table", "environment", "says"),
     [
-        ({"surplus": 1}, {}, "configuration file /c.toml: surplus: "),
+        ({"surplus": 1}, {}, "configuration file /c.toml: surplus: there is no such setting"),
+        ({"modle": "x"}, {}, "modle: there is no such setting; did you mean 'model'?"),
+        ({"sandbox": {"netwrok": True}}, {}, "sandbox.netwrok: there is no such setting; did you mean 'network'?"),
+        (
+            {"providers": {"mine": {"base_url": "http://x", "models": [{"id": "m", "contxt": 1}]}}},
+            {},
+            "providers.mine.models.0.contxt: there is no such setting; did you mean 'context'?",
+        ),
         ({"providers": {"mine": {"base_url": "http://x"}}}, {}, "[providers.mine] needs base_url and at least one"),
         ({"providers": {"mine": {"models": [{"id": "m"}]}}}, {}, "[providers.mine] needs base_url and at least one"),
         ({"providers": {"mine": {"models": [{"id": "", "context": 0}]}}}, {}, "providers.mine.models.0.context: "),

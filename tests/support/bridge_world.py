@@ -10,6 +10,7 @@ from typing import Any
 
 from acp_bridge.bridge import Bridge, Parts
 from acp_bridge.catalogue import Catalogue, Choice, ModelRow, Offer
+from acp_bridge.composition.exports import write_markdown
 from acp_bridge.credential_file import CredentialFile
 from acp_bridge.credential_store import CredentialStore
 from acp_bridge.credentials import Credentials
@@ -21,7 +22,9 @@ from acp_bridge.permission.modes import MODES
 from acp_bridge.permission.policy import EditorPolicy
 from acp_bridge.permission.rule_book import RuleBook, configured_rules
 from acp_bridge.testing.editor import Entry
+from agent_loop.commands.choose import choice_commands
 from agent_loop.commands.compact import CompactCommand
+from agent_loop.commands.export import ExportCommand
 from agent_loop.commands.help import HelpCommand
 from agent_loop.commands.permissions import PermissionsCommand
 from agent_loop.commands.registry import CommandRegistry
@@ -165,6 +168,10 @@ async def bridge_world(
     async def ask(*asked: Any) -> dict[str, Any] | None:
         return await world.bridge.ask(*asked)
 
+    async def export(session_id: str, given: str) -> str:
+        session = world.bridge.session(session_id).agent.session
+        return await write_markdown(session, given, find_tool=lambda name: world.agents.tools.get(name, session_id))
+
     def prompt_owns(session_id: str) -> bool:
         return world.bridge.prompt_owns_turn(session_id)
 
@@ -219,6 +226,8 @@ async def bridge_world(
         )
         sign_in = SignIn(OPTIONS.provider, "TEST_KEY", ("/bin/dsh", "--model", "m"), {"DSH_MODEL": "n"})
         connection = Connection(bridge, credentials, sign_in, problem, fork=fork, images=images)
+        for command in (*choice_commands(bridge), ExportCommand(export)):
+            commands.register(command)
         client.dispatcher = V1Dispatcher(connection)  # type: ignore[assignment]
         client.before_write = agents.sessions.write_pending
         world = BridgeWorld(agents, client, connection, bridge, policy, executor, str(cwd))

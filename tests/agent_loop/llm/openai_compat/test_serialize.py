@@ -178,3 +178,23 @@ def test_the_built_in_provider_lists_its_models_and_knows_no_others():
     }
     assert DEEPSEEK.model("deepseek-v4-pro") is DEEPSEEK.models[1]
     assert DEEPSEEK.model("gpt") is None
+
+
+@pytest.mark.parametrize(
+    ("effort", "sent"),
+    [
+        (None, {}),
+        ("off", {"thinking": {"type": "disabled"}}),
+        ("high", {"thinking": {"type": "enabled"}, "reasoning_effort": "high"}),
+        ("on", {"thinking": {"type": "enabled"}}),
+    ],
+)
+def test_a_thinking_level_is_sent_as_the_endpoint_takes_it(effort, sent):
+    body = request_body(llm_request(effort=effort), FLASH)
+    assert {key: body[key] for key in ("thinking", "reasoning_effort") if key in body} == sent
+
+
+def test_an_endpoint_without_the_switch_is_sent_the_effort_alone():
+    body = request_body(llm_request(effort="low"), ModelProfile("m", efforts=("low",)))
+    assert body["reasoning_effort"] == "low"
+    assert "thinking" not in body
