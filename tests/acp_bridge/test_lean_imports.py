@@ -1,11 +1,12 @@
 """What is kept out of memory is kept out for that moment only."""
 
+import gc
 import importlib
 import sys
 
 import pytest
 
-from acp_bridge.lean_imports import without_package_metadata
+from acp_bridge.lean_imports import without_garbage_collection, without_package_metadata
 
 METADATA = "importlib.metadata"
 
@@ -25,3 +26,9 @@ def test_who_has_the_real_module_keeps_it():
     with without_package_metadata():
         assert importlib.import_module(METADATA) is real
     assert importlib.import_module(METADATA) is real
+
+
+def test_garbage_is_looked_for_again_afterwards():
+    with without_garbage_collection():
+        assert not gc.isenabled()
+    assert gc.isenabled()
