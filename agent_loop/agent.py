@@ -11,7 +11,7 @@ from typing import Any, Literal
 import anyio
 
 from agent_loop.abort import AbortController
-from agent_loop.compaction import room_is_needed
+from agent_loop.compaction import plan_room
 from agent_loop.errors import AgentDisposedError
 from agent_loop.hooks import Hooks
 from agent_loop.inbox import COMPACTION, Inbox, InboxMessage, Pending, Target
@@ -237,7 +237,7 @@ class Agent:
         try:
             while self._inbox.owes_a_turn:
                 # tried once before each turn: what does not help now is no reason not to answer
-                if await room_is_needed(self.session, self.options):
+                if await plan_room(self.session, self.options):
                     await self._run_turn([], COMPACTION)
                 if self._inbox.owes_a_turn:
                     await self._run_turn(*self._inbox.claim_turn())

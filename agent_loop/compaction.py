@@ -72,16 +72,16 @@ def is_due(used: int | None, options: AgentOptions) -> bool:
     return used >= options.compact_at * options.window
 
 
-async def room_is_needed(session: Session, options: AgentOptions) -> bool:
-    """Whether the threshold has been passed, and there is something to summarise."""
+async def plan_room(session: Session, options: AgentOptions) -> Plan | None:
+    """What is to be summarised now, because the threshold has been passed; None when it has not, or nothing is."""
     if not is_due(session.context_size, options):
-        return False
+        return None
     try:
         entries = await session.entries()
     except SessionStoreError:
         # the turn that follows meets the same, behind its wall
-        return False
-    return plan_compaction(entries, options, cause="threshold") is not None
+        return None
+    return plan_compaction(entries, options, cause="threshold")
 
 
 def plan_compaction(entries: Sequence[Entry], options: AgentOptions, *, cause: Cause) -> Plan | None:

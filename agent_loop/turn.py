@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 import anyio
 
 from agent_loop.abort import cancel_on_abort
-from agent_loop.compaction import Cause, compact, not_summarised, plan_compaction, room_is_needed
+from agent_loop.compaction import Cause, Plan, compact, not_summarised, plan_compaction, plan_room
 from agent_loop.errors import HarnessError, LlmError
 from agent_loop.inbox import COMPACTION, Inbox, Pending
 from agent_loop.step import StepOutcome, TurnContext, run_step
@@ -70,8 +70,8 @@ class Turn:
                 return cut or {"kind": "completed"}
             if self._step >= context.options.max_steps:
                 return cut or {"kind": "max-steps"}
-            if not self._shortening_failed and await room_is_needed(self._session, context.options):
-                await self._shorten()
+            if not self._shortening_failed and (plan := await plan_room(self._session, context.options)):
+                await self._shorten(plan)
             self._log(self._inbox.claim_step())
         return {"kind": "aborted"}
 
@@ -100,11 +100,8 @@ class Turn:
             self._step += 1
             return await run_step(context, turn=self.number, step=self._step)
 
-    async def _shorten(self) -> None:
+    async def _shorten(self, plan: Plan) -> None:
         """Summarise what came before in the middle of a turn; when that fails, the turn goes on as it is."""
-        plan = plan_compaction(await self._session.entries(), self._context.options, cause="threshold")
-        if plan is None:
-            return
         self._step += 1
         try:
             await compact(self._context, plan, turn=self.number, step=self._step, cause="threshold")

@@ -11,6 +11,7 @@ from acp_bridge.config_file import (
     chosen_provider,
     config_path,
     configured_keys,
+    images_taken,
     key_variable,
     key_variables,
     keys_are_wanted,
@@ -127,3 +128,19 @@ def test_a_replay_wants_no_key_unless_it_plays_the_signing_in():
     assert keys_are_wanted({"DSH_SNAPSHOT": "record"})
     assert not keys_are_wanted({"DSH_SNAPSHOT": "replay"})
     assert keys_are_wanted({"DSH_SNAPSHOT": "replay", "DSH_SNAPSHOT_AUTH": "1"})
+
+
+@pytest.mark.parametrize(
+    ("models", "taken"),
+    [
+        ([{"id": "a"}, {"id": "b", "images": True}], True),
+        ([{"id": "a", "images": False}], False),
+        ([{"id": "a", "images": "yes"}, 5], False),
+        ("odd", False),
+        (None, False),
+    ],
+)
+def test_images_are_taken_when_some_configured_model_says_so(models, taken):
+    table = {"providers": {"odd": 3, "mine": {"models": models}}}
+    assert images_taken(table) is taken
+    assert not images_taken({})

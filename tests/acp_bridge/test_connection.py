@@ -15,8 +15,19 @@ async def test_initialize_names_the_agent_and_exactly_what_it_can(tmp_path):
     assert result["agentCapabilities"]["sessionCapabilities"] == {
         **{name: {} for name in ("list", "resume", "close", "delete", "additionalDirectories")}
     }
+    assert result["agentCapabilities"]["promptCapabilities"] == {
+        "image": False,
+        "audio": False,
+        "embeddedContext": True,
+    }
     assert [method["id"] for method in result["authMethods"]] == ["api-key"]
     assert "TEST_KEY" in result["authMethods"][0]["description"]
+
+
+async def test_images_are_offered_where_a_model_takes_them(tmp_path):
+    async with bridge_world(cwd=tmp_path, initialized=False, images=True) as world:
+        result = await world.call("initialize", protocolVersion=1)
+    assert result["agentCapabilities"]["promptCapabilities"]["image"] is True
 
 
 @pytest.mark.parametrize("version", [0, 1, 2, 65535, 1.0, "1", "2024-11-05"])

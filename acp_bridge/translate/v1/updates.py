@@ -196,10 +196,13 @@ class UpdateRenderer:
 
     def _message(self, data: JsonObject) -> list[Update]:
         usage = data.get("usage")
-        if usage is None or self.compactions.open:
+        if usage is None:
+            return []
+        self._spent = add_usage(self._spent, self._model, usage)
+        if self.compactions.open:
+            # what was read to be summarised does not fill the context
             return []
         self._used = sum(usage.get(key, 0) for key in CONTEXT_TOKENS)
-        self._spent = add_usage(self._spent, self._model, usage)
         return self.usage() if self._live else []
 
     def _permission(self, data: JsonObject) -> list[Update]:

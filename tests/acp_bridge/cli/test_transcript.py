@@ -218,3 +218,18 @@ def test_unknown_events_and_those_for_machines_show_nothing():
     for event_type in ("request/header", "llm/retry", "loop/change"):
         assert event_type in KNOWN_TYPES
         assert entries_of([(event_type, {})]) == []
+
+
+def test_a_summary_is_shown_once_and_not_as_an_answer():
+    call = {"turn": 2, "step": 1, "model": "m", "provider": "p", "fingerprint": "f"}
+    pairs = [
+        ("request/header", {**call, "purpose": "compaction"}),
+        delta(2, 1, "the summary"),
+        ("history/compacted", {"fromSeq": 0, "toSeq": 1, "summary": "the summary"}),
+        ("request/header", {**call, "step": 2}),
+        delta(2, 2, "answer"),
+    ]
+    assert entries_of(pairs) == [
+        Noticed("info", "what stands above was summarised for the model", "the summary"),
+        Said("agent", "answer"),
+    ]
