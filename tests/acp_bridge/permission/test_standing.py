@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from agent_loop.tools.bash import BashTool
-from agent_loop.tools.seam import GenericCard, Subject, Tool, ToolOutcome
+from agent_loop.tools.seam import DiffCard, GenericCard, Subject, Tool, ToolOutcome
 from agent_loop.vocabulary import text_block
 from bash_exec.fake import FakeCommand
 from tests.support.bridge_world import bridge_world
@@ -299,3 +299,53 @@ async def test_a_rejected_edit_leaves_the_file_and_a_rejected_command_starts_not
         assert (ran, path.read_bytes()) == ([], b"as it\r\nwas\x00")
         assert [row[0] for row in story.decisions()] == ["reject", "reject"]
         assert ["the user refused this call; it did not run" in text for text in story.results()] == [True, True]
+
+
+class PreviewedTool(FileTool):
+    """Shows a diff whose old text changes with every look."""
+
+    def __init__(self, name, effect, *texts):
+        super().__init__(name, effect)
+        self.texts = list(texts)
+
+    async def prepare(self, arguments, context):
+        old = self.texts.pop(0) if len(self.texts) > 1 else self.texts[0]
+        return {"path": arguments["path"], "oldText": old, "newText": "new"}
+
+    def present_call(self, arguments, cwd, preview=None):
+        return DiffCard(self.name, [preview] if preview else [])
+
+
+async def test_a_file_that_changes_while_the_question_is_open_is_asked_about_again(tmp_path):
+    path = str(tmp_path / "a")
+    async with bridge_world(calls(("c1", "change", {"path": path})), says("ok"), cwd=tmp_path) as world:
+        tool = PreviewedTool("change", "edit", "one", "two")
+        world.agents.tools.register(tool)
+        story = Story(world, await world.new_session())
+        await story.run("allow_once", "allow_once")
+    shown = [request["params"]["toolCall"]["content"] for request in world.requests]
+    assert [content[0] for content in shown] == [
+        {"type": "diff", "path": path, "oldText": old, "newText": "new"} for old in ("one", "two")
+    ]
+    card = [update for _, update in world.updates if update.get("toolCallId") == "c1"]
+    assert [update.get("status") for update in card] == ["pending", None, "in_progress", "completed"]
+    assert card[1]["content"] == shown[1], "the card shows what the second question is about"
+    assert tool.permitted == [(path,)]
+    assert [row[:2] for row in story.decisions()] == [("outdated", "user"), ("allow", "user")]
+
+
+@pytest.mark.parametrize(("effect", "settled"), [("edit", True), ("execute", False)])
+async def test_a_mode_settles_only_the_question_that_it_would_not_make(tmp_path, effect, settled):
+    path = str(tmp_path / "a")
+    async with bridge_world(calls(("c1", "touch", {"path": path})), says("ok"), cwd=tmp_path) as world:
+        world.agents.tools.register(FileTool("touch", effect))
+        session = await world.new_session()
+        prompt = await world.send_prompt(session)
+        await world.request("session/request_permission")
+        for mode in ("read-only", "ask", "auto-edit"):
+            await world.call("session/set_mode", sessionId=session, modeId=mode)
+        if not settled:
+            await world.call("session/set_mode", sessionId=session, modeId="full")
+        assert (await world.answer(prompt))["result"]["stopReason"] == "end_turn"
+        modes = [event.data["modeId"] for event in world.agents.events[session] if event.type == "mode/change"]
+        assert modes[-1] == ("auto-edit" if settled else "full")
