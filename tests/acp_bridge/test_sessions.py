@@ -26,6 +26,10 @@ async def test_a_new_session_comes_with_modes_and_then_its_commands(tmp_path):
         "title",
         "compact",
         "permissions",
+        "model",
+        "mode",
+        "thinking",
+        "export",
     ]
 
 
