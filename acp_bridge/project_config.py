@@ -36,8 +36,8 @@ class ProjectConfig:
     def notices(self) -> list[dict[str, Any]]:
         """What the session's user is told: the data of `session/notice`."""
         told = [
-            ("The project's configuration sets what no project can set", f"Ignored: {_listed(self.refused)}."),
-            ("The project's configuration cannot be used as it is", f"Ignored: {_listed(self.problems, '; ')}."),
+            ("The project's configuration sets what no project can set", f"ignored: {_listed(self.refused)}"),
+            ("The project's configuration cannot be used as it is", f"ignored: {_listed(self.problems, ' · ')}"),
         ]
         return [
             {"severity": "warning", "title": title, "description": f"{self.path}: {what}"}

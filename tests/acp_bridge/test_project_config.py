@@ -92,14 +92,14 @@ env.allow = ["DEEPSEEK_API_KEY"]
         "providers.empty, permission.mode, permission.allow, sessions.root, env.allow"
     )
     assert notice == (
-        f"The project's configuration sets what no project can set | {tmp_path}/.dsh-acp-agent.toml: Ignored: {names}."
+        f"The project's configuration sets what no project can set | {tmp_path}/.dsh-acp-agent.toml: ignored: {names}"
     )
 
 
 def test_of_very_many_refused_settings_the_first_are_named(tmp_path):
     text = "".join(f"providers.p{number}.key = 'k'\n" for number in range(13))
     (_default, (notice,)) = offer(project(tmp_path, text))
-    assert notice.endswith("providers.p9.key and 3 more.")
+    assert notice.endswith("providers.p9.key and 3 more")
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_of_very_many_refused_settings_the_first_are_named(tmp_path):
     [
         ('modle = "x"', "modle: there is no such setting; did you mean 'model'?"),
         ("compaction.treshold = 0.5", "compaction.treshold: there is no such setting; did you mean 'threshold'?"),
-        ("zzz = 1", "zzz: there is no such setting."),
+        ("zzz = 1", "zzz: there is no such setting"),
         ("model = 5", "model: Input should be a valid string"),
         ("compaction.threshold = 7", "compaction.threshold: Input should be less than or equal to 1"),
         ("model = ", "Invalid value"),
