@@ -145,6 +145,8 @@ class Connection:
         try:
             return outcome_of(await self._exchange.call(tool, arguments))
         except McpError as error:
+            if error.code == "MCP_GONE":
+                self._note_over()  # of a remote server nothing else tells
             raise McpError(f"the MCP server {self.name}: {error.message}", error.code) from error
 
 

@@ -46,6 +46,18 @@ async def test_an_address_where_nobody_is_and_one_that_is_none_are_named(tmp_pat
     assert "tls: it could not be reached (ConnectError)" in notice
 
 
+async def test_a_server_that_hangs_up_is_named_once(tmp_path):
+    async with site() as place, mcp_world(tmp_path) as world:
+        await world.open(RemoteServer("web", "sse", place.url + "/sse"))
+        place.streams[0].close()
+        assert "the MCP server web" in await world.text("web__say")
+        while not world.notices():
+            await world.agents.prompt(world.agent)
+        assert "the MCP server web is gone" in await world.text("web__say")
+        await world.agents.prompt(world.agent)
+    assert [notice.partition("\n")[0] for notice in world.notices()] == ["MCP server is not available: web"]
+
+
 def test_what_an_address_and_headers_carry_is_known_as_secret():
     secrets = SecretRegistry()
     learn_secrets(RemoteServer("w", "http", "https://me:pass-word-1@host/?key=query-4711", HEADERS), secrets)
