@@ -4,6 +4,8 @@ from functools import partial
 
 import pytest
 
+from acp_bridge.first_session import OpenedSession
+from acp_bridge.methods.v1.sessions import adopt
 from agent_loop.session.jsonl import JsonlSessionStore
 from agent_loop.tools.files.read import ReadTool
 from agent_loop.vocabulary import text_block
@@ -75,6 +77,14 @@ async def test_further_directories_belong_to_the_workspace_as_long_as_they_are_n
         await world.prompt(session)
         assert str(lib) not in (world.agents.adapter.requests[-1].system or "")
         assert world.bridge.session(session).agent.roots == (str(work),)
+
+
+async def test_a_session_that_the_light_path_has_opened_has_its_further_directories(tmp_path):
+    async with bridge_world(cwd=tmp_path) as world:
+        params = {"cwd": str(tmp_path), "additionalDirectories": ["/dev"]}
+        adopt(world.connection, OpenedSession("known-already", params))
+        await world.update("available_commands_update")
+        assert world.bridge.session("known-already").agent.roots == (str(tmp_path), "/dev")
 
 
 async def test_mcp_servers_that_cannot_be_used_never_fail_a_session_and_are_named_once(tmp_path):

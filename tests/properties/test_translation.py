@@ -11,12 +11,17 @@ from acp_bridge.translate.v1.replay import Replay
 from acp_bridge.translate.v1.updates import UpdateRenderer
 from agent_loop.session.events import NESTED_TYPES, SessionEvent
 from agent_loop.tools.bash import BashOutputTool, BashTool
+from agent_loop.tools.files.edit import EditTool
 from bash_exec.fake import FakeBashExecutor
 from tests.support.logs import session_logs
 from tests.support.transcript import joined
 
 EXECUTOR = FakeBashExecutor({}, task_group=None)  # type: ignore[arg-type]
-TOOLS = {"bash": BashTool(EXECUTOR, notify=lambda *_: None), "bash_output": BashOutputTool(EXECUTOR)}
+TOOLS = {
+    "bash": BashTool(EXECUTOR, notify=lambda *_: None),
+    "bash_output": BashOutputTool(EXECUTOR),
+    "edit": EditTool(),
+}
 CAPABILITIES = st.builds(ClientCapabilities, notices=st.booleans(), terminal_output=st.booleans())
 
 

@@ -8,6 +8,16 @@ from agent_loop.session.events import SessionEvent, make_event
 
 TEXTS = st.text(st.sampled_from("ab \n`é\u2028😀"), max_size=6)
 SOURCES = st.sampled_from([{"kind": "user"}, {"kind": "plugin", "plugin": "loop"}])
+ARGUMENTS = (
+    '{"command": "ls", "description": "list"}',
+    '{"task_id": "bash-1"}',
+    '{"file_path": "a", "old_string": "b", "new_string": "c"}',
+)
+DIFFS = st.lists(
+    st.fixed_dictionaries({"path": st.just("/p/a"), "oldText": st.none() | TEXTS, "newText": TEXTS}), max_size=2
+)
+CHANGES = st.fixed_dictionaries({"diffs": DIFFS}, optional={"line": st.integers(1, 9)})
+PREVIEWS = st.fixed_dictionaries({}, optional={"preview": CHANGES})
 OUTPUTS = st.text(st.sampled_from("xy\n\x1b[31m`"), max_size=20)
 
 
@@ -33,14 +43,16 @@ def _message(draw: st.DrawFn, log: LogBuilder) -> None:
 def _call(draw: st.DrawFn, log: LogBuilder, step: int) -> None:
     log.calls += 1
     call = {"turn": log.turn, "step": step, "callId": f"call-{log.calls}"}
-    name = draw(st.sampled_from(["bash", "bash_output", "gone"]))
-    arguments = draw(
-        st.sampled_from(['{"command": "ls", "description": "list"}', '{"task_id": "bash-1"}', "", "{", "[1]"])
-    )
+    name = draw(st.sampled_from(["bash", "bash_output", "edit", "gone"]))
+    arguments = draw(st.sampled_from([*ARGUMENTS, "", "{", "[1]"]))
     asked = draw(st.booleans())
     if asked:
-        log.add("permission/request", callId=call["callId"], digest="d")
+        log.add("permission/request", callId=call["callId"], digest="d", **draw(PREVIEWS))
     log.add("tool/call", **call, name=name, arguments=arguments)
+    if asked and draw(st.booleans()):
+        # what the call would do has changed while the question stood
+        log.add("permission/decision", callId=call["callId"], digest="d", outcome="outdated", by="user")
+        log.add("permission/request", callId=call["callId"], digest="d", **draw(PREVIEWS))
     allowed = True
     if asked:
         allowed = draw(st.booleans())
@@ -54,7 +66,7 @@ def _call(draw: st.DrawFn, log: LogBuilder, step: int) -> None:
     result: dict[str, Any] = {"content": [{"type": "text", "text": draw(OUTPUTS)}], "isError": not allowed}
     if allowed and draw(st.booleans()):
         ends = draw(st.sampled_from([{"exitCode": 0}, {"exitCode": 3}, {"signal": "SIGTERM"}]))
-        result["meta"] = {**ends, "output": draw(OUTPUTS)}
+        result["meta"] = {**ends, "output": draw(OUTPUTS), **draw(CHANGES)}
     log.add("tool/result", **call, **result)
 
 
