@@ -25,6 +25,7 @@ from acp_bridge.translate.v1.updates import UpdateRenderer, text_update
 from acp_bridge.wire import Wire
 from agent_loop.abort import AbortSignal
 from agent_loop.agent import Agent
+from agent_loop.compaction import COMPACTION_FAILED
 from agent_loop.errors import HarnessError
 from agent_loop.hooks import Hooks, Scope
 from agent_loop.inbox import InboxMessage
@@ -345,7 +346,8 @@ class LiveSession:
             self._settle(prompt, Stopped("cancelled"))
 
     def _on_turn_end(self, _agent: Agent, turn: int, reason: TurnEndReason, persisted: bool) -> None:  # noqa: FBT001 - the bus is positional
-        if reason["kind"] == "error" and not any(prompt.turn == turn for prompt in self._prompts.values()):
+        told = reason.get("code") == COMPACTION_FAILED or any(prompt.turn == turn for prompt in self._prompts.values())
+        if reason["kind"] == "error" and not told:
             # no answer to a prompt will tell of it
             failed = {"severity": "error", "title": "A turn without a prompt failed", "description": reason["message"]}
             self.agent.session.append("session/notice", failed)

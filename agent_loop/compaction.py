@@ -47,11 +47,15 @@ Be complete in facts and short in words. Begin with the summary itself, in the l
 _LEFT_OUT: Final = "[The beginning of the conversation is left out here: it is longer than the context of the model.]"
 
 
+COMPACTION_FAILED: Final = "COMPACTION_FAILED"
+"""The code of a turn that failed because it was to give a summary; its notice was logged."""
+
+
 class CompactionError(LlmError):
-    """The model gave no summary."""
+    """There is no summary."""
 
     def __init__(self, why: str) -> None:
-        super().__init__(why, "COMPACTION_FAILED")
+        super().__init__(why, COMPACTION_FAILED)
 
 
 @dataclass(frozen=True, slots=True)

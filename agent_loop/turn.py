@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 import anyio
 
 from agent_loop.abort import cancel_on_abort
-from agent_loop.compaction import Cause, Plan, compact, not_summarised, plan_compaction, plan_room
+from agent_loop.compaction import Cause, CompactionError, Plan, compact, not_summarised, plan_compaction, plan_room
 from agent_loop.errors import HarnessError, LlmError
 from agent_loop.inbox import COMPACTION, Inbox, Pending
 from agent_loop.step import StepOutcome, TurnContext, run_step
@@ -123,9 +123,10 @@ class Turn:
                 self._context, plan, turn=self.number, step=self._step, cause=cause, instructions=instructions
             )
         except LlmError as failure:
-            if not claimed:
-                self._session.append("session/notice", not_summarised(failure))
-            raise
+            if claimed:
+                raise
+            self._session.append("session/notice", not_summarised(failure))
+            raise CompactionError(failure.message) from failure
         self._end_step()
         return {"kind": "completed"} if done else {"kind": "aborted"}
 

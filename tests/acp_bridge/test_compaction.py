@@ -104,6 +104,20 @@ async def test_a_failure_is_an_answer_of_the_command_and_an_end_of_the_compactio
         assert shown(await loaded(world, session)) == shown(world.updates)[: len(shown(world.updates)) // 2]
 
 
+async def test_a_failure_that_nobody_asked_for_is_told_once_and_the_prompt_is_answered(tmp_path):
+    answers = says(LONG, usage=FULL), [LlmError("down", "QUOTA")], says("b")
+    async with bridge_world(*answers, cwd=tmp_path, capabilities=COMPACTS) as world:
+        session = await world.new_session()
+        await world.prompt(session)
+        automatic(world)
+        before = len(world.updates)
+        assert await world.prompt(session, "two") == {"stopReason": "end_turn"}
+        told = shown(world.updates[before:])
+        assert [told[0], *told[2:]] == ["in_progress", "failed", "b"]
+        assert told[1].startswith("The conversation could not be summarised\n")
+        assert world.text().count("down") == 1
+
+
 async def test_nothing_to_summarise_is_said_and_shown_as_nothing_else(tmp_path):
     async with bridge_world(cwd=tmp_path, capabilities=COMPACTS) as world:
         session = await world.new_session()

@@ -22,7 +22,9 @@ TOOLS = {
     "bash_output": BashOutputTool(EXECUTOR),
     "edit": EditTool(),
 }
-CAPABILITIES = st.builds(ClientCapabilities, notices=st.booleans(), terminal_output=st.booleans())
+CAPABILITIES = st.builds(
+    ClientCapabilities, notices=st.booleans(), terminal_output=st.booleans(), compaction=st.booleans()
+)
 
 
 def renderer(capabilities: ClientCapabilities, *, live: bool) -> UpdateRenderer:
@@ -112,6 +114,8 @@ def test_every_frame_parses_with_the_official_models(events, capabilities, live,
     for update in updates:
         if update["sessionUpdate"] == "notice":  # newer than the official Python models
             assert capabilities.notices
+        elif update["sessionUpdate"].startswith("compaction_"):
+            assert capabilities.compaction
         else:
             acp.schema.SessionNotification.model_validate({"sessionId": "s", "update": update})
         assert "terminal_info" not in update.get("_meta", {}) or capabilities.terminal_output

@@ -85,6 +85,21 @@ def _step(draw: st.DrawFn, log: LogBuilder, step: int) -> None:
     log.add("step/end", turn=log.turn, step=step)
 
 
+def _summary(draw: st.DrawFn, log: LogBuilder, step: int) -> None:
+    """A step that writes a summary, or fails to."""
+    log.add("step/start", turn=log.turn, step=step)
+    call = {"model": "m", "provider": "p", "fingerprint": "f"}
+    log.add("request/header", turn=log.turn, step=step, **call, purpose="compaction")
+    for text in draw(st.lists(TEXTS, max_size=3)):
+        chunk = {"type": "text-delta", "index": 0, "text": text}
+        log.add("assistant/chunk", turn=log.turn, step=step, chunk=chunk)
+    if draw(st.booleans()):
+        usage = {"inputTokens": 3, "outputTokens": 4}
+        log.add("assistant/message", turn=log.turn, step=step, content=[], usage=usage)
+        log.add("history/compacted", fromSeq=0, toSeq=0, summary="s")
+    log.add("step/end", turn=log.turn, step=step)
+
+
 def _between(draw: st.DrawFn, log: LogBuilder) -> None:
     match draw(st.sampled_from(["", "command", "mode", "title", "notice", "plan", "unknown", "config"])):
         case "command":
@@ -117,7 +132,8 @@ def session_logs(draw: st.DrawFn) -> list[SessionEvent]:
         _between(draw, log)
         _message(draw, log)
         for step in range(1, draw(st.integers(1, 2)) + 1):
-            _step(draw, log, step)
+            write = _summary if draw(st.integers(0, 5)) == 5 else _step
+            write(draw, log, step)
         reason = draw(st.sampled_from(["completed", "completed", "refusal", "aborted"]))
         log.add("turn/end", turn=log.turn, reason={"kind": reason})
     _between(draw, log)

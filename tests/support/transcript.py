@@ -21,8 +21,8 @@ def joined(updates: Iterable[Update]) -> list[Update]:
         last = seen[-1] if seen else None
         if (
             last
-            and update["sessionUpdate"] in {"agent_message_chunk", "agent_thought_chunk"}
-            and (last["sessionUpdate"], last.get("messageId")) == (update["sessionUpdate"], update["messageId"])
+            and update["sessionUpdate"] in {"agent_message_chunk", "agent_thought_chunk", "compaction_summary_chunk"}
+            and all(last.get(name) == update.get(name) for name in ("sessionUpdate", "messageId", "compactionId"))
         ):
             last["content"] = {"type": "text", "text": last["content"]["text"] + update["content"]["text"]}
         else:
