@@ -10,7 +10,7 @@ from agent_loop.session.events import SessionHeader, make_event
 from agent_loop.session.store import SessionStoreError
 from bash_exec.secrets import SecretRegistry
 from tests.support.bridge_world import bridge_world
-from tests.support.scripted_adapter import says
+from tests.support.scripted_adapter import HANG, says
 
 
 async def exported(world, session, line="/export"):
@@ -48,6 +48,18 @@ async def test_a_directory_gets_a_file_of_its_own_name_and_a_missing_one_is_name
         assert f"`{tmp_path}/notes/session-" in await exported(world, session, "/export notes")
         said = await exported(world, session, "/export nowhere/x.md")
     assert said == f"Not written: No such file or directory: `{tmp_path}/nowhere/x.md`"
+
+
+async def test_in_mid_turn_what_was_said_so_far_is_written(tmp_path):
+    half = [*says("half of it")[:2], HANG]
+    async with bridge_world(half, cwd=tmp_path) as world:
+        session = await world.new_session()
+        prompt = await world.send_prompt(session)
+        await world.update("agent_message_chunk")
+        assert "Written" in await exported(world, session, "/export out.md")
+        await world.notify("session/cancel", sessionId=session)
+        await world.answer(prompt)
+    assert "half of it" in (tmp_path / "out.md").read_text()
 
 
 async def test_no_secret_leaves_with_the_file(tmp_path):

@@ -8,6 +8,7 @@ import pytest
 
 from acp_bridge.cli.config import run
 from acp_bridge.cli.parts import Streams
+from acp_bridge.credential_file import CredentialFile, Entry, credentials_path
 from tests.support.official import agent_command
 
 CONFIG = """
@@ -71,10 +72,10 @@ def test_flags_and_the_environment_are_named(shown):
     assert rows(shown("--json", "--permission-mode", "ask")[1])["permission.mode"] == ("ask", "flag --permission-mode")
 
 
-def test_of_a_key_only_whether_it_is_set_is_told(shown, tmp_path):
-    folder = tmp_path / "home/.config/dsh-acp-agent"
-    folder.mkdir(parents=True)
-    (folder / "credentials.json").write_text("{}")
+def test_of_a_key_only_whether_it_is_set_is_told(shown):
+    assert rows(shown("--json")[1])["providers.deepseek.key"] == ("not set", "default")
+    CredentialFile(credentials_path()).change(lambda _entries: {"deepseek": Entry("sk-planted-by-login")})
+    assert rows(shown("--json")[1])["providers.deepseek.key"] == ("set", "login")
     found = rows(shown("--json", DEEPSEEK_API_KEY="sk-planted-in-the-environment")[1])
     assert found["providers.mine.key"] == ("set", "user file")
     assert found["providers.open.key"] == ("not set", "default")
