@@ -24,10 +24,12 @@ from agent_loop.agent import Agent, AgentOptions
 from agent_loop.commands.choose import Choosable
 from agent_loop.commands.registry import CommandRegistry
 from agent_loop.hooks import Hooks
+from agent_loop.loops.service import LoopService
 from agent_loop.mcp.host import McpHost
 from agent_loop.registry import AgentRegistry
 from agent_loop.runtime import Runtime
 from agent_loop.session.log import Session
+from agent_loop.session.projection import ProjectionRegistry
 from agent_loop.session.store import PersistenceError
 from agent_loop.tools.registry import ToolRegistry
 from agent_loop.tools.seam import ToolCall, ToolContext
@@ -58,6 +60,8 @@ class Parts:
     commands: CommandRegistry
     executor: BashExecutor
     mcp: McpHost
+    loops: LoopService
+    projections: ProjectionRegistry
     policy: EditorPolicy
     hooks: Hooks
     runtime: Runtime
@@ -199,6 +203,7 @@ class Bridge:
 
     async def _end(self, live: LiveSession, reason: str) -> None:
         """Its prompts are answered, its processes gone and its log let go when this returns."""
+        await self.parts.loops.stop(live.id)
         live.agent.cancel(reason)
         # the turn ends for this reason, not for the disposal that follows
         with anyio.move_on_after(self._quiet_seconds):

@@ -14,6 +14,7 @@ from acp_bridge.bridge import Bridge, Parts
 from acp_bridge.composition.executors import make_executor
 from acp_bridge.composition.exports import write_markdown
 from acp_bridge.composition.keys import make_credentials
+from acp_bridge.composition.looping import make_loops
 from acp_bridge.composition.mcp import make_mcp
 from acp_bridge.composition.models import offer_of, providers_of, register_adapters
 from acp_bridge.composition.project import session_config, session_offer
@@ -130,7 +131,13 @@ async def serve(start: Start) -> int | None:  # noqa: C901 - the closures are th
     permission = settings.config.permission
     written = configured_rules(allow=permission.allow, deny=permission.deny)
     book = RuleBook(Ledger(settings.permissions_root), tell=tell, configured=written)
-    policy = EditorPolicy(default_mode=settings.permission_mode, send=ask, prompt_owns=prompt_owns, book=book)
+    policy = EditorPolicy(
+        default_mode=settings.permission_mode,
+        send=ask,
+        prompt_owns=prompt_owns,
+        book=book,
+        unprompted=runtime if settings.config.loop.ask == "client" else None,
+    )
     commands.register(PermissionsCommand(book))
 
     def options(cwd: str) -> AgentOptions:
@@ -166,6 +173,7 @@ async def serve(start: Start) -> int | None:  # noqa: C901 - the closures are th
             tasks,
             roots=lambda session_id: agent.roots if (agent := registry.get(session_id)) else (),
         )
+        loops, projections = make_loops(registry, tools, commands, hooks=hooks, runtime=runtime, tasks=tasks, log=log)
         mcp = make_mcp(start, shown, tasks, hooks=hooks, tools=tools)
         parts = Parts(
             registry=registry,
@@ -173,6 +181,8 @@ async def serve(start: Start) -> int | None:  # noqa: C901 - the closures are th
             commands=commands,
             executor=executor,
             mcp=mcp,
+            loops=loops,
+            projections=projections,
             policy=policy,
             hooks=hooks,
             runtime=runtime,

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from functools import cache
 from typing import cast
 
+from agent_loop.loops.runtime import LoopRuntime
+from agent_loop.loops.tools import loop_tools
 from agent_loop.tools.ask_user import AskUserTool
 from agent_loop.tools.bash import BashKillTool, BashOutputTool, BashTool, ChooseRunner
 from agent_loop.tools.files.edit import EditTool
@@ -25,7 +27,8 @@ from bash_exec.seam import BashExecutor
 def shown_tools() -> dict[str, Tool]:
     """The tools as far as their cards go: without an executor, none of these can run anything."""
     executor, ask = cast("BashExecutor", None), cast("AskUser", None)
-    return {tool.name: tool for tool in make_tools(executor, lambda _session, _text: None, ask=ask)}
+    tools = make_tools(executor, lambda _session, _text: None, ask=ask)
+    return {tool.name: tool for tool in (*tools, *loop_tools(cast("LoopRuntime", None)))}
 
 
 def make_tools(
@@ -35,7 +38,7 @@ def make_tools(
     ask: AskUser,
     runner: ChooseRunner | None = None,
 ) -> tuple[BashTool, *tuple[Tool, ...]]:
-    """Every tool that a session has; `notify(session_id, text)` tells the model of one something.
+    """Every tool that all sessions have; `notify(session_id, text)` tells the model of one something.
 
     `runner` chooses who runs a foreground command; None = always `executor`.
     """

@@ -96,6 +96,7 @@ class LoopRuntime:
         """
         loop = new_record(f"loop_{self._runtime.new_id()}", prompt, seconds, now_ms=self._runtime.now_ms())
         async with self._transaction():
+            await self._read_log()
             await self._change(Created(loop))
             await self._read_log()
             return self._view(self._active(loop.id))

@@ -28,6 +28,7 @@ async def test_a_new_session_comes_with_modes_and_then_its_commands(tmp_path):
         "title",
         "compact",
         "permissions",
+        "loop",
         "model",
         "mode",
         "thinking",

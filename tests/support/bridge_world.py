@@ -26,14 +26,17 @@ from agent_loop.commands.choose import choice_commands
 from agent_loop.commands.compact import CompactCommand
 from agent_loop.commands.export import ExportCommand
 from agent_loop.commands.help import HelpCommand
+from agent_loop.commands.loop import LoopCommand
 from agent_loop.commands.permissions import PermissionsCommand
 from agent_loop.commands.registry import CommandRegistry
 from agent_loop.commands.status import StatusCommand
 from agent_loop.commands.title import TitleCommand
+from agent_loop.loops.service import LoopService
 from agent_loop.mcp.host import McpHost
 from agent_loop.mcp.seam import Limits
 from agent_loop.mcp.session_servers import McpParts
 from agent_loop.runtime import VirtualRuntime
+from agent_loop.session.projection import ProjectionRegistry
 from agent_loop.session.store import SessionStore
 from agent_loop.titles import install_titles
 from bash_exec.fake import FakeBashExecutor, FakeCommand
@@ -161,6 +164,7 @@ async def bridge_world(
     deny: Sequence[str] = (),
     offer: Offer | None = None,
     notices: Sequence[dict[str, Any]] = (),
+    asks_unprompted: bool = False,
     **limits: float,
 ) -> AsyncIterator[BridgeWorld]:
     """A connection that has been initialised with `capabilities` (unless told not to)."""
@@ -185,9 +189,16 @@ async def bridge_world(
 
     ledger = Ledger(cwd.parent / f"{cwd.name}-permissions")
     book = RuleBook(ledger, tell=tell, configured=configured_rules(allow=allow, deny=deny))
-    policy = EditorPolicy(default_mode=mode, send=ask, prompt_owns=prompt_owns, book=book)
+    clock = VirtualRuntime()
+    policy = EditorPolicy(
+        default_mode=mode,
+        send=ask,
+        prompt_owns=prompt_owns,
+        book=book,
+        unprompted=clock if asks_unprompted else None,
+    )
     async with (
-        agent_world(*answers, fallback=fallback, policy=policy, store=store, **limits) as agents,
+        agent_world(*answers, fallback=fallback, policy=policy, store=store, runtime=clock, **limits) as agents,
         wire(on_eof=end, high_water=high_water) as client,
     ):
         commands = CommandRegistry(agents.hooks)
@@ -196,6 +207,7 @@ async def bridge_world(
         commands.register(TitleCommand())
         commands.register(CompactCommand())
         commands.register(PermissionsCommand(book))
+        commands.register(LoopCommand(agents.tools, agents.runtime))
         install_titles(agents.hooks)
         catalogue = Catalogue((ModelRow("test", MODEL, MODEL, window=WINDOW, reasoning="echo"),))
         executor = FakeBashExecutor(shell or {}, task_group=agents.tasks)
@@ -208,6 +220,14 @@ async def bridge_world(
             commands=commands,
             executor=executor,
             mcp=mcp,
+            loops=LoopService(
+                agents.registry,
+                agents.tools,
+                hooks=agents.hooks,
+                runtime=agents.runtime,
+                start=agents.tasks.start_soon,
+            ),
+            projections=ProjectionRegistry(agents.hooks),
             policy=policy,
             hooks=agents.hooks,
             runtime=agents.runtime,

@@ -122,6 +122,8 @@ def _advertise(connection: Connection, live: LiveSession) -> None:
         for row in connection.bridge.parts.commands.advertised()
     ]
     live.notify({"sessionUpdate": "available_commands_update", "availableCommands": commands})
+    # the client knows the session now, so a turn of its own can be shown
+    connection.bridge.parts.loops.begin(live.id)
 
 
 def _check_directory(path: str, *, name: str = "cwd") -> None:

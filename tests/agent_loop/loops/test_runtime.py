@@ -329,6 +329,9 @@ async def test_a_log_that_cannot_be_folded_is_told_and_makes_no_schedule():
         agent.session.append("loop/change", {"version": 2})
         outcome = await world.call(agent, "loop_list")
         assert (outcome.is_error, outcome.error["code"]) == (True, "LOOP_LOG")
+        logged = agent.session.next_seq
+        assert (await world.call(agent, "loop_create", prompt="more", time_in_seconds=1)).is_error
+        assert agent.session.next_seq == logged
         await world.advance(1000)
         assert agent.sent == []
         assert [failure.code for failure in world.failures] == ["LOOP_LOG"]
@@ -487,3 +490,55 @@ async def test_a_disk_that_hangs_keeps_no_session_from_ending():
         gate.open()
         await settled()
         assert agent.sent == []
+
+
+async def test_a_delete_that_cannot_be_made_durable_first_deletes_nothing():
+    async with loop_world() as world:
+        agent = spied(world.agents.agent())
+        loop_id = await world.create(agent, "look", 5)
+        world.disk.fails = 1
+        assert (await world.call(agent, "loop_delete", id=loop_id)).is_error
+        assert world.changes(agent) == ["create"]
+        await world.advance(5000)
+        assert len(agent.sent) == 1
+
+
+async def test_a_delete_whose_event_could_not_be_made_durable_is_told_as_failed_and_yet_holds():
+    async with loop_world() as world:
+        agent = spied(world.agents.agent())
+        loop_id = await world.create(agent, "look", 5)
+        first, second = Gate(), Gate()
+        world.disk.gates = [first, second]
+        outcomes = []
+
+        async def delete() -> None:
+            outcomes.append(await world.call(agent, "loop_delete", id=loop_id))
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(delete)
+            first.open()
+            await second.reached.wait()
+            world.disk.fails = 1
+            second.open()
+        assert outcomes[0].is_error
+        assert world.changes(agent) == ["create", "delete"]
+        await world.advance(10_000)
+        assert agent.sent == []
+
+
+async def test_a_call_that_is_cancelled_while_it_waits_leaves_the_queue():
+    async with loop_world() as world:
+        agent = spied(world.agents.agent())
+        loop_id = await world.create(agent)
+        gate = Gate()
+        world.disk.gates.append(gate)
+        world.agents.runtime.advance(1000)
+        await gate.reached.wait()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(lambda: world.call(agent, "loop_delete", id=loop_id))
+            await settled()
+            tasks.cancel_scope.cancel()
+        gate.open()
+        await settled()
+        assert len(agent.sent) == 1
+        assert world.changes(agent) == ["create", "dispatch"]
