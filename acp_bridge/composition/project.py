@@ -28,6 +28,8 @@ def session_offer(base: Offer, cwd: str, *, settings: Settings, log: Log) -> tup
             if row is None:
                 notices.append(_unknown(f"{project.path}: the model {project.config.model!r}", default.model))
             else:
+                if row.provider != base.row(base.default).provider:
+                    notices.append(_elsewhere(row.value, project.path))
                 default = default._replace(model=row.value)
         if "thinking" in project.given:
             default = default._replace(level=project.config.thinking)
@@ -37,6 +39,15 @@ def session_offer(base: Offer, cwd: str, *, settings: Settings, log: Log) -> tup
     for notice in notices:
         log.warning("configuration", cwd=cwd, problem=f"{notice['title']}. {notice['description']}")
     return offer, notices
+
+
+def _elsewhere(model: str, path: str) -> JsonObject:
+    # a repository may not decide unseen to whom the conversation goes
+    return {
+        "severity": "info",
+        "title": f"This project chose the model {model}, of another provider than yours",
+        "description": f"{path}. Another one can be chosen at any time.",
+    }
 
 
 def _unknown(what: str, used: str) -> JsonObject:

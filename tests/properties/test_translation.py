@@ -6,6 +6,8 @@ import acp.schema
 from hypothesis import given
 from hypothesis import strategies as st
 
+from acp_bridge.catalogue import DEEPSEEK_MODELS, Catalogue, Choice, Offer
+from acp_bridge.permission.modes import MODES
 from acp_bridge.schema import ClientCapabilities
 from acp_bridge.translate.v1.replay import Replay
 from acp_bridge.translate.v1.updates import UpdateRenderer
@@ -22,13 +24,14 @@ TOOLS = {
     "bash_output": BashOutputTool(EXECUTOR),
     "edit": EditTool(),
 }
+OFFER = Offer(MODES, Catalogue(DEEPSEEK_MODELS), Choice("ask", DEEPSEEK_MODELS[0].value))
 CAPABILITIES = st.builds(
     ClientCapabilities, notices=st.booleans(), terminal_output=st.booleans(), compaction=st.booleans()
 )
 
 
 def renderer(capabilities: ClientCapabilities, *, live: bool) -> UpdateRenderer:
-    return UpdateRenderer(TOOLS.get, capabilities, cwd="/p", window=lambda: 100, live=live)
+    return UpdateRenderer(TOOLS.get, capabilities, cwd="/p", window=lambda: 100, live=live, offer=OFFER)
 
 
 def reloaded(events: list[SessionEvent], capabilities: ClientCapabilities) -> list[dict[str, Any]]:

@@ -106,7 +106,7 @@ def _between(draw: st.DrawFn, log: LogBuilder) -> None:
             log.add("command/run", commandId="1", line="/help")
             log.add("command/done", commandId="1", ok=True, text=draw(TEXTS))
         case "mode":
-            log.add("mode/change", modeId="full")
+            log.add("mode/change", modeId=draw(st.sampled_from(["full", "ask", "of another version"])))
         case "title":
             log.add("session/title", title="a title", by="user")
         case "notice":
@@ -116,7 +116,9 @@ def _between(draw: st.DrawFn, log: LogBuilder) -> None:
         case "unknown":
             log.add("from/later", anything=1)
         case "config":
-            log.add("config/change", configId="model", value="m")
+            values = ["deepseek/deepseek-v4-pro", "off", "max", "gone/m"]
+            option = draw(st.sampled_from(["model", "reasoning_effort", "of another version"]))
+            log.add("config/change", configId=option, value=draw(st.sampled_from(values)))
         case _:
             pass
 
