@@ -327,16 +327,25 @@ async def test_a_cancel_ends_a_prompt_that_waits_for_its_summary_too():
         assert [data["trigger"]["kind"] for data in world.of(agent, "turn/start")] == ["message", "compaction"]
 
 
-async def test_a_cancel_while_an_overflow_is_summarised_ends_the_turn():
+@pytest.mark.parametrize("early", [True, False])
+async def test_a_cancel_while_an_overflow_is_summarised_ends_the_turn(early):
     gate = Gate()
     async with agent_world(says("a"), [OVERFLOW], [gate, *says("SUM")]) as world:
         agent = world.agent(compact_at=0.8)
         await world.prompt(agent)
+
+        def cancel(agent, _turn, step):
+            if early and step == 2:
+                agent.cancel("session/cancel")
+
+        world.hooks.on("agent/step-start", cancel)
         agent.followup(world.message("two"))
-        await gate.reached.wait()
-        agent.cancel("session/cancel")
+        if not early:
+            await gate.reached.wait()
+            agent.cancel("session/cancel")
         await agent.when_idle()
         assert world.reasons(agent)[1]["kind"] == "aborted"
+        assert world.of(agent, "history/compacted") == []
 
 
 async def test_it_queues_like_a_prompt_and_takes_no_message_along():
