@@ -144,8 +144,10 @@ def test_a_model_or_level_that_is_not_offered_leaves_the_default(tmp_path):
     default, notices = offer(project(tmp_path, 'model = "mine/llama"\nthinking = "max"'))
     assert default.model == PLAIN.value
     assert notices == [
-        "This project chose the model mine/llama, of another provider than yours | "
-        f"{tmp_path}/.dsh-acp-agent.toml. Another one can be chosen at any time.",
+        (
+            "This project chose the model mine/llama, of another provider than yours | "
+            f"{tmp_path}/.dsh-acp-agent.toml. Another one can be chosen at any time."
+        ),
         "The thinking level 'max' is not offered | The session starts with none.",
     ]
 
