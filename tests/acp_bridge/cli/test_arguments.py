@@ -63,4 +63,4 @@ def test_help_names_every_command(capsys):
 def test_the_help_of_the_agent_names_the_sessions_command(capsys):
     with pytest.raises(SystemExit):
         parse_flags(["--help"])
-    assert "dsh-acp-agent sessions --help" in capsys.readouterr().out
+    assert "\n  sessions " in capsys.readouterr().out
