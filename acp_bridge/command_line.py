@@ -14,6 +14,7 @@ from acp_bridge.permission.modes import MODE_IDS
 
 COMMANDS: Final = {
     "sessions": "look at the stored sessions, export, import, repair and delete them",
+    "ui": "show the sessions and their loops on a local page in the browser",
     "config": "show every setting, and where its value comes from",
     "login": "give the agent a provider's key",
     "logout": "take a key away again",

@@ -42,6 +42,8 @@ def main() -> NoReturn:
         sys.exit(show_settings(sys.argv[2:]))
     if sys.argv[1:2] == ["bench"]:
         sys.exit(measure(sys.argv[2:]))
+    if sys.argv[1:2] == ["ui"]:
+        sys.exit(show_page(sys.argv[2:]))
     if (place := sign_in_place(sys.argv)) is not None:
         sys.exit(manage_keys(sys.argv[1:place], sys.argv[place:]))
     flags = parse_flags(sys.argv[1:]) if sys.argv[1:] else Flags()
@@ -91,6 +93,16 @@ def manage_sessions(argv: list[str]) -> int:
             find_tool=lambda name: shown_tools().get(name),
             runtime=runtime,
         )
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+def show_page(argv: list[str]) -> int:
+    """`dsh-acp-agent ui`: the sessions on a local page. Returns the exit code."""
+    try:
+        from acp_bridge.composition.page import serve_page
+
+        return serve_page(argv, os.environ)
     except KeyboardInterrupt:
         return INTERRUPTED
 

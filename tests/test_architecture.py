@@ -33,10 +33,11 @@ AGENT_LOOP = (
 ACP_BRIDGE = (
     ("acp_bridge.main",),
     ("acp_bridge.composition",),
-    ("acp_bridge.cli", "acp_bridge.ui", "acp_bridge.methods"),
+    ("acp_bridge.ui",),
+    ("acp_bridge.cli", "acp_bridge.methods"),
     ("acp_bridge.bridge",),
     ("acp_bridge.translate", "acp_bridge.permission"),
-    ("acp_bridge.rpc", "acp_bridge.schema"),
+    ("acp_bridge.rpc", "acp_bridge.schema", "acp_bridge.owner"),
     ("acp_bridge.settings", "acp_bridge.logs"),
 )
 # Importable by the composition root (and by themselves) only: everybody else speaks to the seam.
@@ -54,6 +55,8 @@ CONFINED = {
     "httpcore2": ("agent_loop.llm.openai_compat.network",),
     "httpx2": ("agent_loop.mcp.remote",),
     "mcp": ("agent_loop.mcp",),
+    "starlette": ("acp_bridge.ui.application",),
+    "uvicorn": ("acp_bridge.ui.serving",),
 }
 FORBIDDEN_WORDS = {"utils", "util", "helpers", "helper", "common", "base", "core", "manager", "misc"}
 # The light path answers `initialize` before these are imported.

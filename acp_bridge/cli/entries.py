@@ -42,12 +42,12 @@ class ToolRun:
     """A call and its result. `command`: `title` is a command line, `output` what it printed.
 
     `directory` None: that of the session. `texts` are Markdown. `ended`: how, in words, when there is more to say than
-    the status does.
+    the status does. `running`: the log is still written.
     """
 
     title: str
     kind: str
-    status: Literal["completed", "failed", "unfinished"]
+    status: Literal["completed", "failed", "unfinished", "running"]
     command: bool
     directory: str | None
     described: tuple[str, ...]

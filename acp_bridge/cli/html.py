@@ -95,6 +95,8 @@ def _run(run: ToolRun) -> Iterator[str]:
             yield _output(plain_output(text))
     for diff in run.diffs:
         yield _diff(diff)
+    if run.status == "running":
+        yield '<p class="quiet ended">running</p>'
     ended = "no result is known" if run.status == "unfinished" else run.ended
     if ended or run.status == "failed":
         well = run.status == "completed" and run.ended == "exit 0"

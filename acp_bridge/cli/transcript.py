@@ -6,7 +6,7 @@ those of the editor (`translate.v1.cards`): nothing about a tool is decided here
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, assert_never, cast
 
 from acp_bridge.cli.entries import (
@@ -90,6 +90,11 @@ class Transcript:
     def finish(self) -> list[Entry]:
         """What the log breaks off in."""
         return [*self._settle(), *self._unfinished()]
+
+    def growing(self) -> list[Entry]:
+        """What is not complete yet, as far as it has come; it stays what it is."""
+        said = [Said(self._speaker, "".join(self._texts), continued=self._continued)] if self._texts else []
+        return [*said, *(replace(self._run(call.shown, None), status="running") for call in self._calls.values())]
 
     def _chunk(self, chunk: JsonObject) -> list[Entry]:
         if chunk["type"] not in _SPEAKERS or not chunk["text"]:

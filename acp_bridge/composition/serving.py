@@ -17,12 +17,14 @@ from acp_bridge.composition.keys import make_credentials
 from acp_bridge.composition.looping import make_loops
 from acp_bridge.composition.mcp import make_mcp
 from acp_bridge.composition.models import offer_of, providers_of, register_adapters
+from acp_bridge.composition.owning import offer_socket
 from acp_bridge.composition.project import session_config, session_offer
 from acp_bridge.composition.start import Start
 from acp_bridge.composition.toolset import make_tools
 from acp_bridge.elicitation import EditorForms
 from acp_bridge.endings import stop_on_parent_death, stop_on_signal
 from acp_bridge.methods.v1.connection import Connection
+from acp_bridge.methods.v1.prompt import run_line
 from acp_bridge.methods.v1.sessions import adopt
 from acp_bridge.methods.v1.table import V1Dispatcher
 from acp_bridge.permission.ledger import Ledger
@@ -204,6 +206,14 @@ async def serve(start: Start) -> int | None:  # noqa: C901 - the closures are th
         for tool in (bash, *others):
             tools.register(tool)
         connection = Connection(bridge, credentials, start.sign_in, start.problem, fork=start.fork, images=start.images)
+        offer_socket(
+            partial(run_line, connection),
+            environment=start.environment,
+            hooks=hooks,
+            runtime=runtime,
+            tasks=tasks,
+            log=log,
+        )
         if isinstance(runtime, VirtualRuntime):
             connection.advance = runtime.advance
         if start.greeting.initialize_params is not None:

@@ -40,6 +40,8 @@ MAX_BACK_OFF_MS: Final = 60_000
 QUEUE_SECONDS: Final = 2.0
 
 DRIVE: Final = "loop/drive"
+WORKING: Final = "loop/working"
+"""Emitted as `(agent)` when the first loop of an agent was made, or loops it was resumed with begin again."""
 ERROR: Final = "loop/error"
 """Emitted as `(agent, error)` when a drive has failed."""
 
@@ -162,6 +164,7 @@ class LoopRuntime:
     def _work(self) -> None:
         if not self._working and not self._stopped:
             self._working = True
+            self._hooks.emit(WORKING, self._agent, agent=self._agent.id)
             self._start(self._drive_on_request)
 
     async def _drive_on_request(self) -> None:

@@ -73,6 +73,9 @@ class JsonlJournal(SessionJournal):
     def keep(self, data: bytes) -> str:
         return self._attachments.keep(data)
 
+    def reachable_at(self, address: str) -> None:
+        self._file.tell(address)
+
     async def attachment(self, ref: str) -> bytes | None:
         try:
             return await anyio.to_thread.run_sync(self._attachments.read, ref)

@@ -67,6 +67,7 @@ class LogFile:
         self.size = opened.kept_bytes if opened else 0
         self.must_cut = opened is not None and opened.kept_bytes < opened.size
         self.unsettled = False
+        self._address: str | None = None
 
     @property
     def exists(self) -> bool:
@@ -105,6 +106,12 @@ class LogFile:
         if not os.path.samestat(present, os.fstat(self._descriptor)):
             raise FileExistsError("another file stands in its place")
         return False
+
+    def tell(self, address: str) -> None:
+        """Note beside the lock, now or once it is held, where this process can be spoken to."""
+        self._address = address
+        if self._lock is not None:
+            self._lock.tell(address)
 
     def sync(self) -> None:
         """Make durable what was written. May run in another thread while more is written."""
@@ -147,6 +154,8 @@ class LogFile:
         if self._lock is not None and self._lock.lies_at(path):
             return
         taken = FileLock.take(path)
+        if self._address is not None:
+            taken.tell(self._address)
         if self._lock is not None:
             self._lock.release()
         self._lock = taken

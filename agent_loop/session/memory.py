@@ -49,6 +49,7 @@ class MemoryJournal(SessionJournal):
         self._pending: list[SessionEvent] = []
         self._kept: dict[str, bytes] = {}
         self._wanted = stored is not None
+        self.address: str | None = None
         self._closed = False
 
     def append(self, event: SessionEvent) -> None:
@@ -75,6 +76,9 @@ class MemoryJournal(SessionJournal):
     def read(self, from_seq: int = 0) -> AsyncGenerator[SessionEvent, None]:
         stored = self._stored.events if self._stored else []
         return _iterate([*stored[from_seq:], *(event for event in self._pending if event.seq >= from_seq)])
+
+    def reachable_at(self, address: str) -> None:
+        self.address = address
 
     def keep(self, data: bytes) -> str:
         ref = ref_of(data)

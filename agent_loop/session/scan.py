@@ -48,6 +48,11 @@ class LogScan:
         self.kept_bytes = 0
 
     @property
+    def read_bytes(self) -> int:
+        """Where the first line begins that was not read whole."""
+        return self._offset
+
+    @property
     def bad_line(self) -> SessionDamagedError | None:
         """What is wrong with the first whole line behind `kept_bytes`; None when there is none."""
         return self._bad

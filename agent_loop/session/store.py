@@ -126,6 +126,13 @@ class SessionJournal(ABC):
         """What `ref` names; None when it is not kept (any more). Raises `SessionStoreError`."""
 
     @abstractmethod
+    def reachable_at(self, address: str) -> None:
+        """The process that writes this log can be spoken to there: the path of a socket, without line breaks.
+
+        A store whose logs nobody else sees need not keep it.
+        """
+
+    @abstractmethod
     async def close(self) -> None:
         """Flush, release the lock and the handle; idempotent. Raises `PersistenceError` after releasing."""
 

@@ -17,7 +17,7 @@ from acp_bridge.rpc.errors import RpcError
 from acp_bridge.schema import PromptParams, SchemaProblem, SessionParams
 from acp_bridge.translate.v1.prompts import to_prompt
 from acp_bridge.translate.v1.stops import Failed, Stopped
-from agent_loop.commands.seam import AgentFacts, BackgroundFact, Command, CommandContext
+from agent_loop.commands.seam import AgentFacts, BackgroundFact, Command, CommandContext, CommandResult
 from agent_loop.errors import HarnessError
 from agent_loop.vocabulary import Block
 
@@ -86,23 +86,47 @@ class CommandInput(NamedTuple):
 async def _run_command(
     connection: Connection, live: LiveSession, command: Command, line: str, given: CommandInput, call: Call
 ) -> dict[str, Any]:
-    session = live.agent.session
     run = CommandRun(live, call, line=line, new_id=connection.bridge.parts.runtime.new_id())
     if command.needs_idle:
         connection.require_credential(live.agent.options.provider)
-    else:
-        run.begin()
-
-    def rename(title: str) -> None:
-        session.append("session/title", {"title": title, "by": "user"})
-
-    context = CommandContext(_facts(connection, live), rename, run.compact, given.blocks)
-    result = await command.run(context, given.argument)
-    if command.needs_idle:
+        await command.run(_context(connection, live, run, given), given.argument)
         # its turn was flushed; and the next one is shown behind this answer
         return _answer(run.stopped, persisted=run.persisted)
+    await _run_at_once(connection, live, command, run, given)
+    return _answer(run.stopped, persisted=await live.agent.session.flush())
+
+
+async def run_line(connection: Connection, session_id: str, line: str) -> CommandResult | None:
+    """Run a command that needs no turn for somebody beside the client, who is shown its answer too.
+
+    None: no such session is open here, or no such command is there.
+    """
+    live = await connection.bridge.find(session_id)
+    commands = connection.bridge.parts.commands
+    if live is None or not (parsed := commands.parse_line(line)) or not (command := commands.get(parsed[0])):
+        return None
+    new_id = connection.bridge.parts.runtime.new_id
+    with live.answering():
+        run = CommandRun(live, Call(new_id(), line), line=line, new_id=new_id())
+        result = await _run_at_once(connection, live, command, run, CommandInput(parsed[1], ()))
+        await live.agent.session.flush()
+        return result
+
+
+async def _run_at_once(
+    connection: Connection, live: LiveSession, command: Command, run: CommandRun, given: CommandInput
+) -> CommandResult:
+    run.begin()
+    result = await command.run(_context(connection, live, run, given), given.argument)
     run.end(result)
-    return _answer(run.stopped, persisted=await session.flush())
+    return result
+
+
+def _context(connection: Connection, live: LiveSession, run: CommandRun, given: CommandInput) -> CommandContext:
+    def rename(title: str) -> None:
+        live.agent.session.append("session/title", {"title": title, "by": "user"})
+
+    return CommandContext(_facts(connection, live), rename, run.compact, given.blocks)
 
 
 def _facts(connection: Connection, live: LiveSession) -> AgentFacts:
