@@ -22,14 +22,15 @@ async def first_difference(
     script: ReplayScript, seq: int, session: Session, request: LlmRequest, *, spill_root: str | None
 ) -> str:
     """Compare the request recorded at the header `seq` with the live one; a sentence part for the error."""
-    recorded: JsonObject = {"system": None, "tools": None, "parameters": None}
+    # a part that was never logged is empty
+    recorded: JsonObject = {"system": "", "tools": [], "parameters": {}}
     for event in script.events[: seq + 1]:
         if event.type == "request/header":
             recorded.update({name: event.data[name] for name in recorded if name in event.data})
     recorded["messages"] = derive_messages(script.events[:seq])
     now: JsonObject = {
-        "system": request.system,
-        "tools": request.tools,
+        "system": request.system or "",
+        "tools": request.tools or [],
         "parameters": request_parameters(request),
         # not request.messages: those went through the history normaliser, of which the log knows nothing
         "messages": await session.messages(),

@@ -324,7 +324,8 @@ async def request_header(
         "model": request.model,
         "provider": "p",
         "fingerprint": fingerprint(request, scrub=scrub),
-        **(parts if step == 1 else {}),
+        # an empty part of the first request is no change, and not logged
+        **({name: part for name, part in parts.items() if part} if step == 1 else {}),
     }
 
 
