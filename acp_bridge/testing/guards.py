@@ -42,9 +42,14 @@ def _check_folder(scenario: Scenario) -> Iterator[str]:
     if not is_foreign:
         yield from _check_override(scenario, files)
     for name, path in files.items():
-        if not name.startswith("workspace/") and not _ALLOWED.fullmatch(name):
-            yield f"{path}: no file of a scenario"
-        yield from _check_text(path, path.read_bytes())
+        data = path.read_bytes()
+        if not name.startswith("workspace/"):
+            if not _ALLOWED.fullmatch(name):
+                yield f"{path}: no file of a scenario"
+            # what lies in a workspace is what the agent meets: that may be a file with other line ends
+            if b"\r" in data:
+                yield f"{path}: line ends are LF"
+        yield from _check_text(path, data)
 
 
 def _check_override(scenario: Scenario, files: Mapping[str, Path]) -> Iterator[str]:
@@ -58,8 +63,6 @@ def _check_override(scenario: Scenario, files: Mapping[str, Path]) -> Iterator[s
 
 
 def _check_text(path: Path, data: bytes) -> Iterator[str]:
-    if b"\r" in data:
-        yield f"{path}: line ends are LF"
     if b"UNKNOWN_TOOL" in data:
         yield f"{path}: an UNKNOWN_TOOL result was recorded"
     if found := SECRETS.search(data.decode("utf-8", errors="replace")):

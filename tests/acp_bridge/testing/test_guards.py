@@ -58,7 +58,7 @@ def test_folders_are_exactly_those_declared(tmp_path):
             ["one/model.json: an authored scenario has no model to record"],
         ),
         ("recorded", {"notes.txt": "x"}, ["one/notes.txt: no file of a scenario"]),
-        ("recorded", {"session.jsonl": "{}\r\n"}, ["one/session.jsonl: line ends are LF"]),
+        ("recorded", {"session.jsonl": "{}\r\n", "workspace/a": "x\r\n"}, ["one/session.jsonl: line ends are LF"]),
         (
             "recorded",
             {"session.jsonl": '{"code":"UNKNOWN_TOOL"}'},
