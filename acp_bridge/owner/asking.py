@@ -13,7 +13,7 @@ from typing import Final, Literal
 import anyio
 
 from acp_bridge.owner.lines import NoLineError, read_line, write_all
-from acp_bridge.owner.places import is_own_peer, is_private, is_running
+from acp_bridge.owner.places import IsOwn, is_own_peer, is_private, is_running
 from acp_bridge.owner.protocol import MAX_ANSWER, Answer, ProtocolError, Request, encode_request, parse_answer
 from agent_loop.session.file_lock import Holder, read_holder
 
@@ -38,13 +38,13 @@ def owner_state(holder: Holder | None) -> OwnerState:
     return "reachable"
 
 
-async def ask(lock: Path, request: Request, *, seconds: float = ANSWER_SECONDS) -> Answer:
+async def ask(lock: Path, request: Request, *, seconds: float = ANSWER_SECONDS, is_own: IsOwn = is_own_peer) -> Answer:
     """Have the owner of the session whose lock file this is carry out a command line."""
     holder = read_holder(lock)
     if holder is None or holder.address is None:
         return Answer(ok=False, text=NOBODY)
     try:
-        with anyio.fail_after(seconds), _connect(holder.address) as connection:
+        with anyio.fail_after(seconds), _connect(holder.address, is_own) as connection:
             await write_all(connection, encode_request(request))
             return parse_answer(await read_line(connection, limit=MAX_ANSWER))
     except TimeoutError:
@@ -57,7 +57,7 @@ async def ask(lock: Path, request: Request, *, seconds: float = ANSWER_SECONDS) 
         return Answer(ok=False, text=f"The agent cannot be reached: {error.strerror or error}.")
 
 
-def _connect(address: str) -> socket.socket:
+def _connect(address: str, is_own: IsOwn = is_own_peer) -> socket.socket:
     """Raises `OSError`; a full queue of a process that does not answer is one."""
     if not is_private(Path(address).parent):
         raise OSError(errno.EACCES, f"{os.path.dirname(address)} is not private")
@@ -65,7 +65,7 @@ def _connect(address: str) -> socket.socket:
     try:
         connection.settimeout(0)
         connection.connect(address)
-        if not is_own_peer(connection):
+        if not is_own(connection):
             raise OSError(errno.EACCES, "another user listens there")
     except OSError:
         connection.close()

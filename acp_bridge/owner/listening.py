@@ -15,7 +15,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from acp_bridge.owner.lines import NoLineError, read_line, write_all
-from acp_bridge.owner.places import is_own_peer, socket_path, sweep
+from acp_bridge.owner.places import IsOwn, is_own_peer, socket_path, sweep
 from acp_bridge.owner.protocol import (
     MAX_REQUEST,
     Answer,
@@ -29,6 +29,7 @@ from agent_loop.runtime import Runtime
 PEERS: Final = 8
 """So many are served at a time; others wait."""
 PEER_SECONDS: Final = 20.0
+_WAITING: Final = 64
 _PAUSE_SECONDS: Final = 1.0
 
 Execute = Callable[[Request], Awaitable[Answer]]
@@ -45,12 +46,14 @@ class OwnerSocket:
         tasks: TaskGroup,
         runtime: Runtime,
         peer_seconds: float = PEER_SECONDS,
+        is_own: IsOwn = is_own_peer,
     ) -> None:
         self._candidates = candidates
         self._execute = execute
         self._tasks = tasks
         self._runtime = runtime
         self._peer_seconds = peer_seconds
+        self._is_own = is_own
         self._places = anyio.Semaphore(PEERS)
         self._path: Path | None = None
 
@@ -64,7 +67,7 @@ class OwnerSocket:
                 listener.settimeout(0)
                 listener.bind(str(path))
                 os.chmod(path, 0o600)
-                listener.listen(PEERS)
+                listener.listen(_WAITING)
             except OSError:
                 listener.close()
                 raise
@@ -103,7 +106,7 @@ class OwnerSocket:
             self._places.release()
 
     async def _answer(self, connection: socket.socket) -> None:
-        if not is_own_peer(connection):
+        if not self._is_own(connection):
             return
         try:
             answer = await self._execute(parse_request(await read_line(connection, limit=MAX_REQUEST)))

@@ -10,7 +10,7 @@ import re
 import socket
 import stat
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -60,12 +60,14 @@ def is_running(pid: int) -> bool:
     """Whether there is such a process."""
     try:
         os.kill(pid, 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except PermissionError:
-        # another user's, so the number was used again
+    except (ProcessLookupError, PermissionError, OverflowError):
+        # one of another user: the number was used again
         return False
     return True
+
+
+IsOwn = Callable[[socket.socket], bool]
+"""Whether the other end of a connection may be spoken to."""
 
 
 def is_own_peer(connection: socket.socket, *, option: int | None = _OPTION) -> bool:

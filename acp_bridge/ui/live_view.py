@@ -65,11 +65,11 @@ class LiveView:
     def frames(self) -> list[bytes]:
         """Events for the browser, in order."""
         changed: list[bytes] = []
-        if not self._began:
-            self._began = True
+        begins, self._began = not self._began, True
+        if begins:
             facts = about_session(self._header, None, self._moment).facts
             changed.append(frame("begin", {"facts": facts}))
-        if self._title != self._told_title:
+        if begins or self._title != self._told_title:
             self._told_title = self._title
             changed.append(frame("title", one_line(self._title or "")))
         if self._loops is not self._told_loops:

@@ -8,6 +8,7 @@ import logging
 import secrets
 import socket
 import tempfile
+import threading
 import webbrowser
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -90,7 +91,9 @@ def run(
         streams.out.flush()
         if invocation.opens and has_display(environment, platform):
             folder = at_end.enter_context(tempfile.TemporaryDirectory(prefix="dsh-acp-agent-"))
-            webbrowser.open(opening_page(Path(folder), address).as_uri())
+            leads_there = opening_page(Path(folder), address).as_uri()
+            # some browsers keep their caller until they end
+            threading.Thread(target=webbrowser.open, args=(leads_there,), daemon=True).start()
         server.run(sockets=[listener])
     return 0
 

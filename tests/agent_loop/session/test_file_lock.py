@@ -11,7 +11,7 @@ import anyio
 import pytest
 
 from agent_loop.runtime import VirtualRuntime
-from agent_loop.session.file_lock import FileLock, LockHeldError, wait_for_lock
+from agent_loop.session.file_lock import FileLock, Holder, LockHeldError, read_holder, wait_for_lock
 
 HOLD = """
 import fcntl, os, sys
@@ -138,3 +138,38 @@ async def test_waiting_ends_after_six_seconds(tmp_path):
                     runtime.advance(50)
     assert runtime.monotonic() - started == pytest.approx(6)
     held.release()
+
+
+def test_who_holds_a_lock_can_say_where_it_is_spoken_to(tmp_path):
+    path = tmp_path / "s.lock"
+    assert read_holder(path) is None
+    lock = FileLock.take(path)
+    assert read_holder(path) == Holder(os.getpid(), None)
+    lock.tell("/run/user/1000/a-much-longer-path.sock")
+    lock.tell("/run/s.sock")
+    assert path.read_text() == f"{os.getpid()}\n/run/s.sock\n"
+    assert read_holder(path) == Holder(os.getpid(), "/run/s.sock")
+    with pytest.raises(LockHeldError) as held:
+        FileLock.take(path)
+    assert held.value.pid == os.getpid()
+    lock.release()
+    assert path.read_bytes() == b""
+    assert read_holder(path) is None
+    lock.tell("/run/late.sock")
+    assert path.read_bytes() == b""
+
+
+@pytest.mark.parametrize(
+    ("text", "holder"),
+    [
+        (b"12", Holder(12, None)),
+        (b"12\n\n", Holder(12, None)),
+        (b"12\n/run/half", Holder(12, None)),
+        (b"12\nrelative\n", Holder(12, None)),
+        (b"nobody\n/run/s.sock\n", None),
+        (b"", None),
+    ],
+)
+def test_half_a_note_names_no_socket(tmp_path, text, holder):
+    (tmp_path / "s.lock").write_bytes(text)
+    assert read_holder(tmp_path / "s.lock") == holder

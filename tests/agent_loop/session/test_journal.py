@@ -11,7 +11,7 @@ import pytest
 
 from agent_loop.session.codec import encode_event, encode_header
 from agent_loop.session.events import SessionHeader
-from agent_loop.session.file_lock import FileLock, LockHeldError
+from agent_loop.session.file_lock import FileLock, Holder, LockHeldError, read_holder
 from agent_loop.session.journal import TRIED_EACH_TICK, JsonlJournal
 from agent_loop.session.layout import lock_path
 from agent_loop.session.log_file import FileOperations
@@ -298,6 +298,21 @@ async def test_a_log_whose_folder_was_removed_is_written_anew_with_all_that_it_h
     await journal.close()
     assert path.read_bytes() == HEAD + b"".join(LINES) + LINES[0]
     FileLock.take(lock_path(path)).release()
+
+
+async def test_the_lock_names_the_socket_from_when_it_is_taken_also_when_it_is_taken_again(journal, path):
+    journal.reachable_at("/run/first.sock")
+    assert not lock_path(path).exists()
+    feed(journal, EVENTS[:3])
+    await journal.flush()
+    assert read_holder(lock_path(path)) == Holder(os.getpid(), "/run/first.sock")
+    journal.reachable_at("/run/s.sock")
+    assert read_holder(lock_path(path)) == Holder(os.getpid(), "/run/s.sock")
+    shutil.rmtree(path.parent)
+    feed(journal, EVENTS[3:])
+    await journal.flush()
+    assert read_holder(lock_path(path)) == Holder(os.getpid(), "/run/s.sock")
+    await journal.close()
 
 
 async def test_a_log_of_which_only_the_file_was_removed_keeps_its_lock(journal, path):
