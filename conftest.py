@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 if TYPE_CHECKING:
     from acp_bridge.testing.harness import Run
     from acp_bridge.testing.scenario import Scenario
@@ -21,3 +23,19 @@ def acp_scenario_checks(scenario: Scenario, run: Run) -> list[str]:
         if log is not None and history(log) != history(normalise_log(read_lines(path))):
             findings.append(f"{path}: the history derived from the log that was written again is another one")
     return findings
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of a scenario's altered requests the last stands for all, unless the run is a long one.
+
+    To alter it, all before it must have been played and found right.
+    """
+    last: dict[str, pytest.Item] = {}
+    for item in items:
+        name, altered, _request = item.name.partition("[mutate ")
+        if not altered:
+            continue
+        if name in last:
+            last[name].add_marker(pytest.mark.long)
+        last[name] = item

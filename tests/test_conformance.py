@@ -26,16 +26,14 @@ CHECKS = all_checks()
 BY_ID = {rule.id: rule for rule in RULES}
 RED = {"broken", "warning"}
 
-# what our agent does not have yet: these rules find nothing to look at, or say so
-NOT_IN_OURS = {"WIRE-16", *NEEDS_A_RICH_AGENT}
-# of those, every fourth row and the one whose stimulus finds no tool show by default that this is still so
-SHOWN = {rule.id for number, rule in enumerate(RULES) if number % 4 == 0} | {"WIRE-16"}
+# what our agent does not have: these rules find nothing to look at, or say so
+NOT_IN_OURS = set(NEEDS_A_RICH_AGENT)
 # what tests of the bridge show as well, in a fraction of the time
 IN_PROCESS_TOO = {"WIRE-10", "LIST-01", "LIST-02", "LIST-04", "LIST-05", "CLOSE-01", "CLOSE-03", "DEL-01"}
 IN_PROCESS_TOO |= {"MCP-03", "MCP-04", "UPD-05", "TERM-03", "ELIC-01", "ELIC-03"}
 # what has to be switched on: the setting under which a rule finds what it is about
 SETTINGS_IN_OURS = {"TERM-02": 'terminal = "client"', "TERM-03": 'terminal = "client"'}
-QUIET_IN_OURS = (NOT_IN_OURS - SHOWN) | IN_PROCESS_TOO
+QUIET_IN_OURS = IN_PROCESS_TOO
 KNOWN_IN_OURS: set[str] = set()
 
 KNOWN_IN_SDK = {

@@ -1,6 +1,7 @@
 """The official TypeScript SDK, installed once into this repository's environment, and what tells a story with it."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -17,7 +18,8 @@ from tests.support.sdk_story import PERMISSIONS, PROMPTS, TERMINAL_OUTPUT, UNSAV
 # zod is what it parses frames with
 PACKAGES = ("@agentclientprotocol/sdk@2.4.0", "zod@4")
 MODULE = Path("node_modules/@agentclientprotocol/sdk/dist/v1/stable/acp.js")
-SECONDS = 120
+SECONDS = 60
+SYSTEM_TRUST = "/etc/ssl/certs/ca-certificates.crt"
 
 
 def typescript_sdk() -> Path:
@@ -29,7 +31,13 @@ def typescript_sdk() -> Path:
     if not (folder / MODULE).is_file():
         folder.mkdir(exist_ok=True)
         words = [npm, "install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix", str(folder), *PACKAGES]
-        result = subprocess.run(words, check=False, capture_output=True, text=True, timeout=SECONDS)
+        # node knows the authorities that it was built with, and not those that this machine trusts
+        trusted = {"NODE_EXTRA_CA_CERTS": SYSTEM_TRUST} if Path(SYSTEM_TRUST).is_file() else {}
+        env = {**os.environ, **trusted}
+        try:
+            result = subprocess.run(words, check=False, capture_output=True, text=True, timeout=SECONDS, env=env)
+        except subprocess.TimeoutExpired:
+            pytest.skip(f"the TypeScript SDK cannot be installed: npm took longer than {SECONDS} s")
         if result.returncode != 0:
             pytest.skip(f"the TypeScript SDK cannot be installed: {result.stderr.strip()[-300:]}")
     return folder / MODULE
@@ -46,3 +54,11 @@ async def tell_the_story(home: AgentHome, module: Path) -> dict[str, Any]:
         result = await anyio.run_process(words, env=home.env | {"SDK_MODULE": module.as_uri()}, check=False)
     assert result.returncode == 0, result.stderr.decode()
     return json.loads(result.stdout)
+
+
+if __name__ == "__main__":
+    # what the gate does before its tests, which are to wait for no download
+    try:
+        typescript_sdk()
+    except pytest.skip.Exception as missing:
+        sys.exit(f"gate reduced: {missing} (the test of the official TypeScript client says that it is skipped)")
