@@ -100,9 +100,10 @@ def manage_sessions(argv: list[str]) -> int:
 def show_page(argv: list[str]) -> int:
     """`dsh-acp-agent ui`: the sessions on a local page. Returns the exit code."""
     try:
+        from acp_bridge.cli.parts import Streams
         from acp_bridge.composition.page import serve_page
 
-        return serve_page(argv, os.environ)
+        return serve_page(argv, os.environ, Streams.standard())
     except KeyboardInterrupt:
         return INTERRUPTED
 

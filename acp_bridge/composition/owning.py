@@ -5,7 +5,7 @@ works without one.
 """
 
 import tempfile
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -33,13 +33,13 @@ RunLine = Callable[[str, str], Awaitable[CommandResult | None]]
 def offer_socket(
     run_line: RunLine,
     *,
-    environment: Mapping[str, str],
+    places: Callable[[], Sequence[Path]],
     hooks: Hooks,
     runtime: Runtime,
     tasks: TaskGroup,
     log: Log,
 ) -> None:
-    """From its first loop on, the lock file of a session names the socket of this process."""
+    """From its first loop on, the lock file of a session names the socket of this process, in one of `places`."""
 
     async def carry_out(request: Request) -> Answer:
         result = await run_line(request.session_id, request.line)
@@ -64,11 +64,16 @@ def offer_socket(
         if not made:
             # few sessions have loops
             from acp_bridge.owner.listening import OwnerSocket
-            from acp_bridge.owner.places import directories
 
-            places = directories(environment, platformdirs.user_state_path(APP), Path(tempfile.gettempdir()))
-            made.append(OwnerSocket(places, execute, tasks=tasks, runtime=runtime))
+            made.append(OwnerSocket(places(), execute, tasks=tasks, runtime=runtime))
         return made[0]
 
     hooks.on(_REQUEST, carry_out)
     hooks.on(WORKING, open_socket)
+
+
+def socket_places(environment: Mapping[str, str]) -> Sequence[Path]:
+    """Where the socket of this process may lie, best place first."""
+    from acp_bridge.owner.places import directories
+
+    return directories(environment, platformdirs.user_state_path(APP), Path(tempfile.gettempdir()))

@@ -13,14 +13,14 @@ _EXTRA: Final = frozenset({"starlette", "uvicorn"})
 _MISSING: Final = "dsh-acp-agent ui needs the libraries of its page: install `dsh-acp-agent[ui]`"
 
 
-def serve_page(argv: list[str], environment: Mapping[str, str]) -> int:
+def serve_page(argv: list[str], environment: Mapping[str, str], streams: Streams) -> int:
     """Carry out what follows the word `ui`. Returns the exit code; Ctrl-C raises `KeyboardInterrupt`."""
     try:
         from acp_bridge.ui.serving import run
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in _EXTRA:
             raise
-        Streams.standard().say(_MISSING)
+        streams.say(_MISSING)
         return 1
     from acp_bridge.composition.toolset import shown_tools
     from agent_loop.runtime import SystemRuntime
@@ -31,7 +31,7 @@ def serve_page(argv: list[str], environment: Mapping[str, str]) -> int:
     return run(
         argv,
         environment,
-        Streams.standard(),
+        streams,
         open_store=lambda root: JsonlSessionStore(root, runtime),
         find_tool=tools.get,
         runtime=runtime,

@@ -17,7 +17,7 @@ from acp_bridge.composition.keys import make_credentials
 from acp_bridge.composition.looping import make_loops
 from acp_bridge.composition.mcp import make_mcp
 from acp_bridge.composition.models import offer_of, providers_of, register_adapters
-from acp_bridge.composition.owning import offer_socket
+from acp_bridge.composition.owning import offer_socket, socket_places
 from acp_bridge.composition.project import session_config, session_offer
 from acp_bridge.composition.start import Start
 from acp_bridge.composition.toolset import make_tools
@@ -208,7 +208,7 @@ async def serve(start: Start) -> int | None:  # noqa: C901 - the closures are th
         connection = Connection(bridge, credentials, start.sign_in, start.problem, fork=start.fork, images=start.images)
         offer_socket(
             partial(run_line, connection),
-            environment=start.environment,
+            places=partial(socket_places, start.environment),
             hooks=hooks,
             runtime=runtime,
             tasks=tasks,

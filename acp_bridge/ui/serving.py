@@ -45,23 +45,37 @@ def run(
     runtime: Runtime,
     platform: str,
 ) -> int:
-    """Serve until Ctrl-C, which raises `KeyboardInterrupt` here. Returns 1 when it could not begin."""
+    """Serve until a signal ends it: Ctrl-C raises `KeyboardInterrupt`. Returns 1: it could not begin, or go on."""
     invocation = parse_arguments(argv)
     try:
         root = sessions_root(read_config(Flags(invocation.config), environment), environment)
         listener = socket.create_server((LOOPBACK, invocation.port))
     except (SettingsError, OSError) as error:
         streams.say(f"{PROGRAM}: {error}")
-        return 1
-    port: int = listener.getsockname()[1]
-    token = secrets.token_urlsafe(TOKEN_BYTES)
-    sources = Sources(
-        open_store(root),
-        lambda session_id: find_log(root, session_id, None) if session_id else None,
-        find_tool,
-        runtime,
-    )
-    home = environment.get("HOME", "")
+    else:
+
+        def find(session_id: str) -> Path | None:
+            return find_log(root, session_id, None) if session_id else None
+
+        sources = Sources(open_store(root), find, find_tool, runtime)
+        with listener, ExitStack() as at_end:
+            token = secrets.token_urlsafe(TOKEN_BYTES)
+            server = make_server(sources, token=token, port=listener.getsockname()[1], home=environment.get("HOME", ""))
+            address = f"http://{LOOPBACK}:{listener.getsockname()[1]}/{token}/"
+            streams.tell(f"The sessions of this machine: {address}")
+            streams.tell("The address is a secret, and good until Ctrl-C.")
+            streams.out.flush()
+            if invocation.opens and has_display(environment, platform):
+                folder = at_end.enter_context(tempfile.TemporaryDirectory(prefix="dsh-acp-agent-"))
+                leads_there = opening_page(Path(folder), address).as_uri()
+                # some browsers keep their caller until they end
+                threading.Thread(target=webbrowser.open, args=(leads_there,), daemon=True).start()
+            server.run(sockets=[listener])
+    return 1
+
+
+def make_server(sources: Sources, *, token: str, port: int, home: str) -> uvicorn.Server:
+    """The server of the page; `home`: the directory that is written as `~`."""
     application = make_application(
         sources,
         short_path=lambda path: f"~{path[len(home) :]}" if home and path.startswith(f"{home}/") else path,
@@ -84,18 +98,7 @@ def run(
             timeout_graceful_shutdown=_END_SECONDS,
         )
     )
-    address = f"http://{LOOPBACK}:{port}/{token}/"
-    with listener, ExitStack() as at_end:
-        streams.tell(f"The sessions of this machine: {address}")
-        streams.tell("The address is a secret, and good until Ctrl-C.")
-        streams.out.flush()
-        if invocation.opens and has_display(environment, platform):
-            folder = at_end.enter_context(tempfile.TemporaryDirectory(prefix="dsh-acp-agent-"))
-            leads_there = opening_page(Path(folder), address).as_uri()
-            # some browsers keep their caller until they end
-            threading.Thread(target=webbrowser.open, args=(leads_there,), daemon=True).start()
-        server.run(sockets=[listener])
-    return 0
+    return server
 
 
 def has_display(environment: Mapping[str, str], platform: str) -> bool:

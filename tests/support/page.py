@@ -65,7 +65,8 @@ def page(environment: Mapping[str, str], *argv: str) -> Iterator[Page]:
     """The command, until Ctrl-C: it says where the page is, and nothing else."""
     command = [*agent_command(), "ui", *argv]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    with subprocess.Popen(command, env=dict(environment), **pipes) as process:
+    measured = {name: value for name, value in os.environ.items() if name.startswith("COVERAGE_")}
+    with subprocess.Popen(command, env=measured | dict(environment), **pipes) as process:
         assert process.stdout is not None
         assert select.select([process.stdout], [], [], LIMIT)[0]
         line = process.stdout.readline()

@@ -62,6 +62,10 @@ def test_the_page_stands_around_the_entries_and_forbids_everything():
             '<section class="tool"><pre class="title">Read</pre><p class="bad ended">failed</p></section>',
         ),
         (
+            tool_run(command=False, title="Read", status="running", ended=None),
+            '<section class="tool"><pre class="title">Read</pre><p class="quiet ended">running</p></section>',
+        ),
+        (
             tool_run(status="unfinished", diffs=(Diff("a", "x\nz", "y\nz"),), ended=None),
             (
                 '<section class="tool"><pre class="title">$ make all</pre><details open><summary>a</summary>'

@@ -233,3 +233,15 @@ def test_a_summary_is_shown_once_and_not_as_an_answer():
         Noticed("info", "what stands above was summarised for the model", "the summary"),
         Said("agent", "answer"),
     ]
+
+
+def test_what_is_not_complete_yet_can_be_seen_growing_and_stays_what_it_is():
+    transcript = Transcript(tools().get, cwd="/work")
+    assert transcript.growing() == []
+    for event in events_of([turn_start(1), step_start(1, 1), delta(1, 1, "so "), delta(1, 1, "far")]):
+        transcript.feed(event)
+    assert transcript.growing() == transcript.growing() == [Said("agent", "so far")]
+    kind, data = call("c")
+    assert transcript.feed(make_event(kind, 4, 0, data)) == [Said("agent", "so far")]
+    assert transcript.growing() == [run(status="running")]
+    assert transcript.finish() == [run(status="unfinished")]
