@@ -60,7 +60,7 @@ class OwnerSocket:
     def address(self) -> str:
         """The path of the socket, which listens from now on. Raises `OSError` when it cannot be made."""
         if self._path is None:
-            path = socket_path(self._candidates, self._runtime.new_id().replace("-", ""))
+            path = socket_path(self._candidates, self._runtime.new_id()[-8:])
             sweep(path.parent)
             listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
             try:

@@ -6,7 +6,6 @@ itself.
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Final
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -19,8 +18,6 @@ from acp_bridge.ui.following import Sources, session_frames
 from acp_bridge.ui.pages import list_page, resource, session_page, transcript_style
 from agent_loop.session.layout import lock_path
 from agent_loop.session.store import SessionStoreError
-
-_STREAM_HEADERS: Final = {"X-Accel-Buffering": "no"}
 
 
 def make_application(sources: Sources, *, short_path: Callable[[str], str], ended: Callable[[], bool]) -> Starlette:
@@ -48,7 +45,7 @@ def make_application(sources: Sources, *, short_path: Callable[[str], str], ende
 
     async def stream(request: Request) -> Response:
         frames = session_frames(sources, request.path_params["session_id"], ended=ended)
-        return StreamingResponse(frames, media_type="text/event-stream", headers=_STREAM_HEADERS)
+        return StreamingResponse(frames, media_type="text/event-stream")
 
     async def execute(request: Request) -> Response:
         session_id: str = request.path_params["session_id"]

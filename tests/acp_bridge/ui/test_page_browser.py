@@ -49,7 +49,9 @@ class Shown:
         return found
 
     def texts(self, selector):
-        return [found.text for found in self.all(selector)]
+        # in one step: the page changes meanwhile
+        script = "return [...document.querySelectorAll(arguments[0])].map((found) => found.innerText)"
+        return self.driver.execute_script(script, selector)
 
     def until(self, condition):
         return WebDriverWait(self.driver, 30, 0.02).until(lambda _: condition())

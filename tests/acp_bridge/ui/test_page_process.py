@@ -81,6 +81,8 @@ async def test_a_loop_of_a_running_agent_is_seen_firing_and_deleted_through_the_
                 await live.until(lambda frame: done["text"] in str(frame))
                 await live.call("session/close", sessionId=session)
                 assert await watched(events, "owner") == "none"
+                await live.load(session)
+                assert await watched(events, "owner") == "reachable"
                 events.close()
         assert list((folder / "run" / "dsh-acp-agent").iterdir()) == []
         ran = [data["line"].split()[1] for data in home.events(session, "command/run")[1:]]
