@@ -27,15 +27,15 @@ def acp_scenario_checks(scenario: Scenario, run: Run) -> list[str]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Of a scenario's altered requests the last stands for all, unless the run is a long one.
+    """Unless the run is a long one, the last altered request of every third scenario stands for all.
 
-    To alter it, all before it must have been played and found right.
+    To alter the last one, all before it must have been played and found right.
     """
-    last: dict[str, pytest.Item] = {}
+    altered: dict[str, list[pytest.Item]] = {}
     for item in items:
-        name, altered, _request = item.name.partition("[mutate ")
-        if not altered:
-            continue
-        if name in last:
-            last[name].add_marker(pytest.mark.long)
-        last[name] = item
+        name, is_altered, _request = item.name.partition("[mutate ")
+        if is_altered:
+            altered.setdefault(name, []).append(item)
+    for number, of_one in enumerate(altered.values()):
+        for item in of_one[: -1 if number % 3 == 0 else None]:
+            item.add_marker(pytest.mark.long)

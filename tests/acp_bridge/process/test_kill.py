@@ -17,7 +17,7 @@ from tests.support.processes import all_ended
 # a killed process reports no coverage, so none is asked for: these turns are about timing
 UNMEASURED = {"COVERAGE_PROCESS_CONFIG": "", "COVERAGE_PROCESS_START": ""}
 # one in each part of the turn; a long run adds many anywhere
-MOMENTS = 8
+MOMENTS = 4
 MANY = [pytest.param(moment, marks=pytest.mark.long) for moment in range(MOMENTS, 200)]
 BEFORE = [f"before {number}, " for number in range(20)]
 AFTER = [f"after {number}, " for number in range(20)]
