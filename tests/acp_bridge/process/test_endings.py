@@ -154,7 +154,7 @@ async def test_while_a_permission_is_asked_for(tmp_path, end):
 
 @endings
 async def test_in_the_middle_of_a_load(tmp_path, end):
-    text = [f"{number:0400} " for number in range(1000)]
+    text = [f"{number:0400} " for number in range(300)]
     async with model_server([{"text": text}]) as server:
         home = agent_home(tmp_path, base_url=server.base_url)
         async with agent(home) as editor:

@@ -8,6 +8,7 @@ import anyio
 import pytest
 
 import acp_bridge
+from acp_bridge.permission.ledger import Ledger
 from acp_bridge.testing.model_server import model_server
 from tests.support.agent_process import agent, agent_home, script
 from tests.support.bash_calls import bash_call, done
@@ -317,3 +318,22 @@ async def test_nothing_of_the_log_goes_to_stdout_and_its_file_is_private(tmp_pat
         "0o700",
         "0o700",
     ]
+
+
+def damage_permissions(home):
+    path = Ledger(home.root / "state" / "dsh-acp-agent" / "permissions").path(os.path.realpath(home.cwd))
+    path.parent.mkdir(mode=0o700, parents=True)
+    path.write_text("{")
+
+
+async def test_saved_permissions_that_cannot_be_read_are_told_of_once(tmp_path):
+    async with model_server([bash_call("true"), bash_call("true"), done()]) as server:
+        home = agent_home(tmp_path, base_url=server.base_url)
+        damage_permissions(home)
+        async with agent(home) as editor:
+            await editor.initialize()
+            assert await editor.prompt(await editor.new_session()) == "end_turn"
+            told = [
+                update for update in editor.updates() if "permissions of this project cannot be read" in str(update)
+            ]
+    assert len(told) == 1

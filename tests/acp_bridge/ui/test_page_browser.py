@@ -14,7 +14,7 @@ from selenium.webdriver.support.wait import WebDriverWait
 from acp_bridge.owner.protocol import Answer
 from agent_loop.session.events import SessionHeader
 from tests.support.browser import BROWSER, DRIVER, assert_readable, browser
-from tests.support.page import add_events, created, deleted, loop_id, owned, page, short_directory
+from tests.support.page import LIMIT, add_events, created, deleted, loop_id, owned, page, short_directory
 from tests.support.session_commands import NOW, CommandWorld, log_bytes
 from tests.support.session_turns import answer, call, delta, result, step_end, step_start, turn_end, turn_start, user
 from tests.support.transcript_entries import MARKUP
@@ -202,6 +202,8 @@ def without_its_server_the_page_says_so_and_deletes_nothing(place):
         shown.until(lambda: shown.all("li button.delete:enabled"))
         served.process.send_signal(signal.SIGINT)
         shown.until(lambda: shown.one("#connection").is_displayed())
+        # a second signal while it ends would end it in the middle of that
+        served.process.wait(LIMIT)
     assert not shown.one("button.delete").is_enabled()
     assert shown.one("#connection").text.startswith("The connection to `dsh-acp-agent ui` is lost.")
     assert shown.one("#loops .note").text == "Loops cannot be deleted while this page is not connected."
