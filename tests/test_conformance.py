@@ -30,7 +30,7 @@ RED = {"broken", "warning"}
 NOT_IN_OURS = set(NEEDS_A_RICH_AGENT)
 # what tests of the bridge show as well, in a fraction of the time
 IN_PROCESS_TOO = {"WIRE-10", "LIST-01", "LIST-02", "LIST-04", "LIST-05", "CLOSE-01", "CLOSE-03", "DEL-01"}
-IN_PROCESS_TOO |= {"MCP-04", "UPD-05", "TERM-03", "ELIC-01", "ELIC-03"}
+IN_PROCESS_TOO |= {"LOAD-05", "MCP-04", "UPD-05", "TERM-03", "ELIC-01", "ELIC-03"}
 # what has to be switched on: the setting under which a rule finds what it is about
 SETTINGS_IN_OURS = {"TERM-02": 'terminal = "client"', "TERM-03": 'terminal = "client"'}
 QUIET_IN_OURS = IN_PROCESS_TOO

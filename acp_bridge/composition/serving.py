@@ -127,8 +127,8 @@ async def serve(start: Start) -> int | None:  # noqa: C901 - the closures are th
         return bridge.prompt_owns_turn(session_id)
 
     def tell(session_id: str, title: str, description: str) -> None:
-        if agent := registry.get(session_id):
-            agent.session.append("session/notice", {"severity": "warning", "title": title, "description": description})
+        notice = {"severity": "warning", "title": title, "description": description}
+        bridge.session(session_id).agent.session.append("session/notice", notice)
 
     permission = settings.config.permission
     written = configured_rules(allow=permission.allow, deny=permission.deny)

@@ -8,7 +8,7 @@ import os
 
 import pytest
 
-UNMEASURED = ("test_bash_card", "test_big_sessions", "test_garbage", "test_kill", "test_many_sessions", "test_secrets")
+UNMEASURED = ("test_big_sessions", "test_garbage", "test_kill", "test_many_sessions", "test_secrets")
 
 
 @pytest.fixture(autouse=True)

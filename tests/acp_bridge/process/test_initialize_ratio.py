@@ -9,7 +9,7 @@ import anyio
 from tests.support.agent_process import agent_home, script
 from tests.support.official import agent_command
 
-ROUNDS = 7
+ROUNDS = 3
 MOST = 0.15
 HELLO = b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{}}}\n'
 
