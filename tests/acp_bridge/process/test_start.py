@@ -337,3 +337,14 @@ async def test_saved_permissions_that_cannot_be_read_are_told_of_once(tmp_path):
                 update for update in editor.updates() if "permissions of this project cannot be read" in str(update)
             ]
     assert len(told) == 1
+
+
+async def test_a_conversation_is_exported_beside_what_it_is_about(tmp_path):
+    async with model_server([{"text": ["It is blue."]}]) as server:
+        home = agent_home(tmp_path, base_url=server.base_url)
+        async with agent(home) as editor:
+            await editor.initialize()
+            session = await editor.new_session()
+            await editor.prompt(session)
+            assert await editor.prompt(session, "/export talk.md") == "end_turn"
+    assert "It is blue." in (tmp_path / "work" / "talk.md").read_text()
