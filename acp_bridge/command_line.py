@@ -81,7 +81,7 @@ def parse_flags(argv: list[str]) -> Flags:
     parser.add_argument("--model", metavar="MODEL", help="model, provider/model, or provider")
     parser.add_argument("--permission-mode", choices=MODE_IDS, help="start mode of new sessions")
     if argv and not argv[0].startswith("-"):
-        from difflib import get_close_matches  # noqa: PLC0415 - as above
+        from difflib import get_close_matches  # noqa: PLC0415 - editors start us without a command
 
         near = get_close_matches(argv[0], list(COMMANDS), n=1)
         parser.error(f"there is no command {argv[0]!r}" + (f"; did you mean {near[0]!r}?" if near else ""))

@@ -142,8 +142,8 @@ class Network(httpcore2.AsyncNetworkBackend):
         host: str,
         port: int,
         timeout: float | None = None,
-        local_address: str | None = None,  # noqa: ARG002
-        socket_options: Iterable[Any] | None = None,  # noqa: ARG002
+        local_address: str | None = None,  # noqa: ARG002 - the library's signature
+        socket_options: Iterable[Any] | None = None,  # noqa: ARG002 - the same
     ) -> Connection:
         """Raises `httpcore2.ConnectError`, `httpcore2.ConnectTimeout`."""
         try:
