@@ -4,16 +4,14 @@ May not know: providers' settings, keyrings' ways. Invariant: the file is 0600 i
 not at all, and no key shows in a repr or in an error.
 """
 
-import fcntl
 import json
 import os
-import tempfile
-from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
 from acp_bridge.config_file import APP
+from acp_bridge.private_file import only_writer, replace_file
 
 _VERSION = 1
 
@@ -66,29 +64,17 @@ class CredentialFile:
         """Write what `changed` makes of the entries. Raises `CredentialStoreError`; then nothing has changed."""
         folder = os.path.dirname(self.path)
         try:
-            os.makedirs(folder, mode=0o700, exist_ok=True)
-            with _locked(folder):
-                self._write(folder, changed(self.read()))
+            with only_writer(folder):
+                self._write(changed(self.read()))
         except OSError as error:
             raise CredentialStoreError(f"the stored keys cannot be written: {self.path}: {error.strerror}") from error
 
-    def _write(self, folder: str, entries: Mapping[str, Entry]) -> None:
+    def _write(self, entries: Mapping[str, Entry]) -> None:
         rows = {
             name: {"key": entry.key} if entry.ticket is None else {"keyring": entry.ticket}
             for name, entry in entries.items()
         }
-        text = json.dumps({"version": _VERSION, "providers": rows}, indent=2) + "\n"
-        os.chmod(folder, 0o700)
-        descriptor, temporary = tempfile.mkstemp(prefix=".credentials-", dir=folder)  # 0600
-        try:
-            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(descriptor)
-            os.replace(temporary, self.path)
-        except OSError:
-            os.unlink(temporary)
-            raise
+        replace_file(self.path, json.dumps({"version": _VERSION, "providers": rows}, indent=2) + "\n")
 
 
 def stored_keys(environment: Mapping[str, str]) -> dict[str, str]:
@@ -108,14 +94,3 @@ def _entry(row: object) -> Entry | None:
     if isinstance(key, str) and key:
         return Entry(key=key)
     return Entry(ticket=ticket) if isinstance(ticket, str) else None
-
-
-@contextmanager
-def _locked(folder: str) -> Generator[None]:
-    """No other process changes the file meanwhile."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)

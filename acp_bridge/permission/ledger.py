@@ -5,18 +5,17 @@ read anew whenever it has changed: what another agent has saved or revoked holds
 gives no rule, says so, and is put aside, not overwritten, by the next save.
 """
 
-import fcntl
 import hashlib
 import json
 import os
-import tempfile
 from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, cast
 
 from acp_bridge.permission.rules import Rule, read_target, target_json
+from acp_bridge.private_file import only_writer, replace_file
 from agent_loop.vocabulary import JsonObject
 
 _VERSION: Final = 1
@@ -69,33 +68,17 @@ class Ledger:
     @contextmanager
     def _changing(self, project: str) -> Generator[tuple[Rule, ...]]:
         """One writer at a time, also between processes; yields the rules as they are on the disk."""
-        self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        directory = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            fcntl.flock(directory, fcntl.LOCK_EX)
+        with only_writer(str(self._root)):
             saved = self.saved(project)
             if saved.problem is not None:
                 path = self.path(project)
                 os.replace(path, path.with_suffix(".damaged"))
             yield saved.rules
-        finally:
-            os.close(directory)
 
     def _write(self, project: str, rules: tuple[Rule, ...]) -> None:
         rows = [{"effect": rule.effect, **target_json(rule.target)} for rule in rules]
         text = json.dumps({"version": _VERSION, "project": project, "rules": rows}, indent=1)
-        # made 0600 by mkstemp
-        descriptor, name = tempfile.mkstemp(dir=self._root, prefix=".rules-")
-        try:
-            with open(descriptor, "w", encoding="utf-8") as file:
-                file.write(text + "\n")
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(name, self.path(project))
-        except OSError:
-            with suppress(OSError):
-                os.unlink(name)
-            raise
+        replace_file(str(self.path(project)), text + "\n")
 
 
 def _stamp(facts: os.stat_result) -> _Stamp:
