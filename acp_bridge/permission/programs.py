@@ -47,40 +47,30 @@ _SUBCOMMANDS: Final[dict[str, frozenset[Words]]] = {
     }.items()
 }
 # options that run a program, read other settings, or write a file
-_REFUSED: Final[dict[str, Words]] = {
-    "git": ("-x", "-O", "--exec", "--upload-pack", "--receive-pack", "--open-files-in-pager", "--ext-diff", "--output"),
-    "npm": ("--script-shell", "--prefix", "--node-options", "--userconfig", "--globalconfig"),
-    "pnpm": ("-C", "--dir", "--script-shell", "--node-options"),
-    "yarn": ("--cwd", "--script-shell", "--use-yarnrc"),
-    "cargo": ("-Z", "-C", "--config", "--manifest-path"),
-    "go": ("-exec", "-toolexec", "-vettool", "-overlay", "-C"),
-    "uv": ("--project", "--directory", "--config-file", "--python"),
-    "kubectl": ("--kubeconfig",),
-    "find": ("-exec", "-ok", "-delete", "-fprint", "-fls"),
-    "fd": ("-x", "-X", "--exec"),
-    "rg": ("--pre", "--hostname-bin"),
-    "sort": ("-o", "--output", "--compress-program"),
-    "tree": ("-o", "-R"),
-    "date": ("-s", "--set"),
-    "pytest": (
-        *("-p", "-c", "-o", "--rootdir", "--override-ini", "--confcutdir", "--basetemp"),
-        *("--junit-xml", "--junitxml", "--log-file"),
-    ),
-    "file": ("-C", "--compile"),
-    "eslint": (
-        "-o",
-        "--output-file",
-        "-c",
-        "--config",
-        "--resolve-plugins-relative-to",
-        "--rulesdir",
-        "--plugin",
-        "-f",
-        "--format",
-    ),
-    "ruff": ("-o", "--config", "--output-file"),
-    "mypy": ("--config-file", "--python-executable", "--install-types"),
-    "tsc": ("-p", "--project"),
+_REFUSED: Final = {
+    program: _names(options)
+    for program, options in {
+        "git": "-x -O --exec --upload-pack --receive-pack --open-files-in-pager --ext-diff --output",
+        "npm": "--script-shell --prefix --node-options --userconfig --globalconfig",
+        "pnpm": "-C --dir --script-shell --node-options",
+        "yarn": "--cwd --script-shell --use-yarnrc",
+        "cargo": "-Z -C --config --manifest-path",
+        "go": "-exec -toolexec -vettool -overlay -C",
+        "uv": "--project --directory --config-file --python",
+        "kubectl": "--kubeconfig",
+        "find": "-exec -ok -delete -fprint -fls",
+        "fd": "-x -X --exec",
+        "rg": "--pre --hostname-bin",
+        "sort": "-o --output --compress-program",
+        "tree": "-o -R",
+        "date": "-s --set",
+        "pytest": "-p -c -o --rootdir --override-ini --confcutdir --basetemp --junit-xml --junitxml --log-file",
+        "file": "-C --compile",
+        "eslint": "-o --output-file -c --config --resolve-plugins-relative-to --rulesdir --plugin -f --format",
+        "ruff": "-o --config --output-file",
+        "mypy": "--config-file --python-executable --install-types",
+        "tsc": "-p --project",
+    }.items()
 }
 
 

@@ -118,7 +118,7 @@ def allowing(rules: Iterable[Rule], case: Case) -> tuple[Rule, ...]:
     """The rules that together allow the case; empty when they do not."""
     allowed = [rule for rule in rules if rule.effect == "allow"]
     if case.subject.command is not None:
-        return _allowing_command(allowed, case.tool, case.subject.command, case)
+        return _allowing_command(allowed, case.subject.command, case)
     for rule in allowed:
         match rule.target:
             case FilesRule(tool, place):
@@ -148,10 +148,10 @@ def forbidding(rules: Iterable[Rule], case: Case) -> Rule | Literal["unsure"] | 
     return UNSURE if unsure else None
 
 
-def _allowing_command(allowed: list[Rule], tool: str, line: str, case: Case) -> tuple[Rule, ...]:
+def _allowing_command(allowed: list[Rule], line: str, case: Case) -> tuple[Rule, ...]:
     directory = case.subject.directory or ""
     for rule in allowed:
-        if rule.target == CommandRule(tool, line, directory):
+        if rule.target == CommandRule(case.tool, line, directory):
             return (rule,)
     commands = simple_commands(line) if allowed else None
     if commands is None or not case.is_inside(directory):
@@ -161,7 +161,7 @@ def _allowing_command(allowed: list[Rule], tool: str, line: str, case: Case) -> 
         return ()
     used: list[Rule] = []
     for words in left:
-        rule = next((rule for rule in allowed if _covers(rule.target, tool, words, moved)), None)
+        rule = next((rule for rule in allowed if _covers(rule.target, case.tool, words, moved)), None)
         if rule is None:
             return ()
         used.append(rule)
@@ -214,26 +214,26 @@ def _falls_under(target: Target, case: Case) -> bool | None:
 
 def _mentions(line: str, words: Words) -> bool | None:
     commands = mentioned_commands(line)
-    if commands is None:
-        return None
-    unsure = False
-    for command in commands:
-        found = _begins(command, words)
-        if found:
-            return True
-        unsure = unsure or found is None
-    return None if unsure else False
+    return None if commands is None else _any_of(_begins(command, words) for command in commands)
 
 
 def _begins(command: PartlyKnown, words: Words) -> bool | None:
     starts = range(len(command)) if command and command[0] in _PASSING_ON else range(1)
+    return _any_of(_are(command[start : start + len(words)], words) for start in starts)
+
+
+def _are(part: PartlyKnown, words: Words) -> bool | None:
+    fits = len(part) == len(words) and all(known in (None, word) for known, word in zip(part, words, strict=True))
+    return None if fits and None in part else fits
+
+
+def _any_of(answers: Iterable[bool | None]) -> bool | None:
+    """True when one is; None when none is, but one may be."""
     unsure = False
-    for start in starts:
-        part = command[start : start + len(words)]
-        if len(part) == len(words) and all(known in (None, word) for known, word in zip(part, words, strict=True)):
-            if None not in part:
-                return True
-            unsure = True
+    for answer in answers:
+        if answer:
+            return True
+        unsure = unsure or answer is None
     return None if unsure else False
 
 
