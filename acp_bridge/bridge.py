@@ -49,7 +49,7 @@ class NotOfferedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """The concrete parts that `main` made, behind their seams.
+    """The concrete parts that `composition` made, behind their seams.
 
     `terminal_environment`: foreground commands run in terminals of the client's own, if it has any, with this beside
     what those have anyway; None = they run here.

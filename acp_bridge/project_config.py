@@ -35,14 +35,14 @@ class ProjectConfig:
 
     def notices(self) -> list[dict[str, Any]]:
         """What the session's user is told: the data of `session/notice`."""
-        told = [
-            ("The project's configuration sets what no project can set", f"ignored: {_listed(self.refused)}"),
-            ("The project's configuration cannot be used as it is", f"ignored: {_listed(self.problems, ' · ')}"),
-        ]
+        told = (
+            ("The project's configuration sets what no project can set", _listed(self.refused)),
+            ("The project's configuration cannot be used as it is", _listed(self.problems, " · ")),
+        )
         return [
-            {"severity": "warning", "title": title, "description": f"{self.path}: {what}"}
-            for (title, what), found in zip(told, (self.refused, self.problems), strict=True)
-            if found
+            {"severity": "warning", "title": title, "description": f"{self.path}: ignored: {what}"}
+            for title, what in told
+            if what
         ]
 
 
@@ -61,8 +61,7 @@ def project_config(cwd: str, config: Config) -> ProjectConfig | None:
     for key, value, verdict in _judged(Config, table, ""):
         match verdict:
             case "taken":
-                changed, wrong = _changed(config, key, value)
-                config = changed
+                config, wrong = _changed(config, key, value)
                 problems += wrong
                 given += [] if wrong else [key]
             case "refused":

@@ -336,11 +336,12 @@ def _fields_at(model: type[BaseModel], place: Iterable[int | str]) -> Iterable[s
     at: type[BaseModel] = model
     for step in place:
         field = at.model_fields.get(str(step))
-        at = _tables_in(field.annotation if field else None) or at
+        at = table_in(field.annotation if field else None) or at
     return at.model_fields
 
 
-def _tables_in(annotation: Any) -> type[BaseModel] | None:
+def table_in(annotation: Any) -> type[BaseModel] | None:
+    """The table that a field holds: itself, or as the rows of a list or a dictionary; None for a plain value."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
-    return next(filter(None, map(_tables_in, get_args(annotation))), None)
+    return next(filter(None, map(table_in, get_args(annotation))), None)

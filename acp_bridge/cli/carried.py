@@ -22,7 +22,7 @@ async def with_bytes(event: SessionEvent, attachment: Callable[[str], Awaitable[
 
 def without_bytes(event: SessionEvent) -> tuple[SessionEvent, list[bytes]]:
     """The event as it is logged, and the bytes that came with it."""
-    if not any(True for _ in refs_in(event)):
+    if not any(refs_in(event)):
         return event, []
     carried: list[bytes] = []
 

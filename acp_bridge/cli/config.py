@@ -22,6 +22,7 @@ from acp_bridge.settings import FLAGS, VARIABLES, ProviderSettings, Settings, Se
 
 _SET: Final = "set"
 _UNSET: Final = "not set"
+_PROJECT: Final = "project file"
 
 
 class Row(NamedTuple):
@@ -83,9 +84,6 @@ def setting_rows(
     for name, provider in providers.items():
         variable = DEEPSEEK_KEY if name == DEEPSEEK else provider.key_variable
         yield _key(name, provider, variable=variable, stored=stored, environment=environment)
-
-
-_PROJECT: Final = "project file"
 
 
 def _key(

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
 from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
-from acp_bridge.settings import FLAGS, IN_PROJECT, VARIABLES, Config
+from acp_bridge.settings import FLAGS, IN_PROJECT, VARIABLES, Config, table_in
 
 BEGIN: Final = "<!-- the settings: written by `python -m acp_bridge.cli.reference docs/configuration.md` -->"
 END: Final = "<!-- end of the settings -->"
@@ -37,7 +37,7 @@ def with_table(document: str) -> str:
 def _rows(model: type[BaseModel], prefix: str) -> Iterator[str]:
     for name, field in model.model_fields.items():
         key = f"{prefix}{name}"
-        inner = _table_in(field.annotation)
+        inner = table_in(field.annotation)
         if inner is None:
             yield _row(key, field)
         elif get_origin(field.annotation) is dict:
@@ -88,12 +88,6 @@ def _takes(annotation: Any) -> str:
     if origin in (Union, types.UnionType):
         return " or ".join(_takes(each) for each in inner if each is not type(None))
     return _NAMES[annotation]
-
-
-def _table_in(annotation: Any) -> type[BaseModel] | None:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
-    return next(filter(None, map(_table_in, get_args(annotation))), None)
 
 
 if __name__ == "__main__":

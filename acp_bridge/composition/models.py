@@ -6,6 +6,7 @@ the catalogue that are its; a model that the chosen endpoint does not list is ta
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
+from typing import Final
 
 from acp_bridge.catalogue import Catalogue, Choice, ModelRow, Offer, Price, levels_of
 from acp_bridge.config_file import DEEPSEEK_KEY
@@ -18,6 +19,11 @@ from agent_loop.runtime import Runtime
 
 FindKey = Callable[[], Awaitable[str | None]]
 """The key of a provider, looked up anew each time."""
+# settings of a model → fields of its profile
+_OF_A_PROFILE: Final = {"context": "context_window"} | {
+    name: name
+    for name in ("max_output", "images", "reasoning", "merge_users", "efforts", "default_effort", "thinking_switch")
+}
 
 
 def register_adapters(
@@ -73,9 +79,7 @@ def _profile(settings: Settings, name: str, row: ProviderSettings) -> ProviderPr
 def _model(entry: ModelSettings, known: ModelProfile | None = None) -> ModelProfile:
     """What the entry says, over what is known of such a model."""
     said = entry.model_dump(exclude_unset=True)
-    names = {"context": "context_window"}
-    fields = ("context", "max_output", "images", "reasoning", "merge_users", "efforts", "default_effort")
-    stated = {names.get(field, field): said[field] for field in (*fields, "thinking_switch") if field in said}
+    stated = {field: said[setting] for setting, field in _OF_A_PROFILE.items() if setting in said}
     return replace(known or ModelProfile(entry.id), **stated)
 
 

@@ -160,7 +160,7 @@ class UpdateRenderer:
         return cards.embedded(self._find, call_id, self._cards[call_id], terminal=terminal_id, cwd=self._cwd)
 
     def usage(self) -> list[Update]:
-        """The last call's context size, when the model's window is known."""
+        """The last call's context size, when the model's window is known; and what was spent, when every price is."""
         window = self._window()
         if self._used is None or window is None:
             return []
