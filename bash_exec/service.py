@@ -5,6 +5,7 @@ its whole process tree is gone or cannot be killed; it dies with this process, b
 Source: contract tools-and-bash.md §4.
 """
 
+import contextlib
 import os
 import secrets
 import shlex
@@ -15,7 +16,7 @@ from functools import partial
 import anyio
 
 from bash_exec import wire
-from bash_exec.command import READ_BUDGET, RunningCommand, open_channels
+from bash_exec.command import READ_BUDGET, Channels, RunningCommand, open_channels
 from bash_exec.errors import SpawnFailed
 from bash_exec.seam import CommandSpec
 from bash_exec.start_check import check_start
@@ -107,16 +108,12 @@ class Services:
 
         A program that cannot be found or run ends at once, with the shell's words on its stderr.
         """
-        try:
-            channels = open_channels()
-        except OSError as error:
-            raise SpawnFailed(f"no pipes for the program: {error.strerror}") from error
+        channels, their_input, our_input = _open_streams()
         marker = secrets.token_hex(16)
         # the shell becomes the program; it looks for it on the PATH of `environment`
         text = f"exec -- {shlex.join(argv)}"
         spec = CommandSpec(text, directory, owner="", timeout_ms=0)
         command = RunningCommand(spec, marker=marker, channels=channels, grace=GRACE_SECONDS, portable=self._portable)
-        their_input, our_input = os.pipe()
         os.set_blocking(our_input, False)
         service = Service(command, stdin=our_input, stdout=channels.pipes[0], stderr=channels.pipes[1])
         try:
@@ -140,6 +137,20 @@ class Services:
         """See the supervisor off, which ends what is left. Idempotent; nothing can be started afterwards."""
         self._supervisor.refuse()
         await self._supervisor.close()
+
+
+def _open_streams() -> tuple[Channels, int, int]:
+    """The channels of a command, and both ends of its input, ours last."""
+    with contextlib.ExitStack() as undo:
+        try:
+            their_input, our_input = os.pipe()
+            undo.callback(os.close, their_input)
+            undo.callback(os.close, our_input)
+            channels = open_channels()
+        except OSError as error:
+            raise SpawnFailed(f"no pipes for the program: {error.strerror}") from error
+        undo.pop_all()
+    return channels, their_input, our_input
 
 
 def _explain(directory: str, number: int, stage: str) -> str:

@@ -115,5 +115,22 @@ async def test_a_system_without_descriptors_is_said(monkeypatch):
         await Services(environment={}).start(["true"], directory="/", environment={})
 
 
+async def test_whichever_descriptor_is_the_one_too_many_none_is_left_open(monkeypatch):
+    made, pipe = [], os.pipe
+
+    def one_too_few():
+        made.append(1)
+        if len(made) == 3:
+            raise OSError(24, "Too many open files")
+        return pipe()
+
+    services = Services(environment={})
+    before = open_descriptors()
+    monkeypatch.setattr(os, "pipe", one_too_few)
+    with pytest.raises(SpawnFailed, match="no pipes for the program: Too many open files"):
+        await services.start(["true"], directory="/", environment={})
+    assert open_descriptors() - before == set()
+
+
 def test_a_system_without_processes_is_said():
     assert module._explain("/", 11, "fork") == "the system gives no process for it: Resource temporarily unavailable"
