@@ -32,15 +32,15 @@ def _tool(row: Any) -> JsonObject | None:
         return None
     schema = given.get("inputSchema")
     schema = cast("JsonObject", schema) if isinstance(schema, dict) else {}
-    mended: JsonObject = {"name": name, "inputSchema": {**schema, "type": "object"}}
+    kept: JsonObject = {"name": name, "inputSchema": {**schema, "type": "object"}}
     description = given.get("description")
     if isinstance(description, str):
-        mended["description"] = description
+        kept["description"] = description
     notes = given.get("annotations")
     read_only = cast("JsonObject", notes).get("readOnlyHint") if isinstance(notes, dict) else None
     if isinstance(read_only, bool):
-        mended["annotations"] = {"readOnlyHint": read_only}
-    return mended
+        kept["annotations"] = {"readOnlyHint": read_only}
+    return kept
 
 
 def _outcome(result: JsonObject) -> JsonObject:

@@ -75,9 +75,10 @@ def _within_limits(blocks: list[Block]) -> list[Block]:
             kept.append(
                 block if images >= 0 else text_block("[an image left out: the answer has too many or large ones]")
             )
-        elif texts > 0:
+        else:
             text: str = block["text"]
-            kept.append(block if len(text) <= texts else text_block(_cut(text, texts)))
+            if texts > 0:
+                kept.append(block if len(text) <= texts else text_block(_cut(text, texts)))
             texts -= len(text)
     if texts < 0:
         kept.append(text_block("[the rest of the answer was left out: ask the tool for less]"))

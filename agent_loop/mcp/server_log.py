@@ -44,33 +44,36 @@ class ServerLog:
         """Append what was held back; nothing afterwards. Idempotent."""
         self._append(self._redactor.finish())
         self._broken = True
-        if self._file is not None:
-            os.close(self._file)
-            self._file = None
+        self._let_go()
 
     def _append(self, data: bytes) -> None:
         if not data or self._broken:
             return
         self._tail.append(data[-2000:])
         try:
-            if self._file is None or self._size + len(data) > self._cap:
-                self._reopen(len(data))
-            os.write(self._file or -1, data[: self._cap])
+            file = self._file
+            if file is None or self._size + len(data) > self._cap:
+                file = self._reopened(len(data))
+            os.write(file, data[: self._cap])
         except OSError:
             self._broken = True
         self._size += len(data)
 
-    def _reopen(self, coming: int) -> None:
+    def _reopened(self, coming: int) -> int:
+        """The descriptor of a file that has room for what is coming."""
+        self._let_go()
+        os.makedirs(os.path.dirname(self._path), mode=0o700, exist_ok=True)
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        file = self._file = os.open(self._path, flags, 0o600)
+        self._size = os.fstat(file).st_size
+        if self._size and self._size + coming > self._cap:
+            self._let_go()
+            os.replace(self._path, f"{self._path}.old")
+            file = self._file = os.open(self._path, flags, 0o600)
+            self._size = 0
+        return file
+
+    def _let_go(self) -> None:
         if self._file is not None:
             os.close(self._file)
             self._file = None
-        os.makedirs(os.path.dirname(self._path), mode=0o700, exist_ok=True)
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-        self._file = os.open(self._path, flags, 0o600)
-        self._size = os.fstat(self._file).st_size
-        if self._size and self._size + coming > self._cap:
-            os.close(self._file)
-            self._file = None
-            os.replace(self._path, f"{self._path}.old")
-            self._file = os.open(self._path, flags, 0o600)
-            self._size = 0

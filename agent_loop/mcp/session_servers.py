@@ -72,6 +72,8 @@ class SessionServers:
                 waiting.start_soon(self._wait_long_enough)
                 if self._before is not None:
                     await self._before.close()
+                    # it holds on to the one before it in turn
+                    self._before = None
                 await self._connect()
                 waiting.cancel_scope.cancel()
         finally:

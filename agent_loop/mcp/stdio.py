@@ -17,9 +17,7 @@ from agent_loop.mcp.server_log import ServerLog
 from bash_exec.service import Service, Services
 
 _DRAIN_SECONDS = 0.2  # between the exit and the end of stdout, either first: a child of the server may hold the pipe
-_LOG_PAUSE = (
-    0.01  # seconds between two reads of stderr: a server that floods it gets a slow reader, not all of the loop
-)
+_LOG_PAUSE = 0.01  # seconds between two reads of stderr: who floods it gets a slow reader, not all of the loop
 
 
 class Program:

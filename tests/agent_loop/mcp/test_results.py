@@ -55,6 +55,12 @@ def test_text_that_just_fits_stays():
     assert outcome_of({"content": content}).content == content
 
 
+def test_what_follows_a_text_that_just_fits_is_left_out_by_a_note():
+    content = [{"type": "text", "text": "x" * TEXT_LIMIT}, {"type": "text", "text": "more"}]
+    note = text_block("[the rest of the answer was left out: ask the tool for less]")
+    assert outcome_of({"content": content}).content == [content[0], note]
+
+
 def test_images_beyond_the_limit_are_left_out_by_a_note():
     data = "AAAA" * (IMAGE_LIMIT // 4)
     big, small = ({"type": "image", "data": data, "mimeType": "image/png"} for data in (data, PIXEL))
