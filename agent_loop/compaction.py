@@ -12,12 +12,10 @@ from typing import Final, Literal
 
 from agent_loop.abort import cancel_on_abort
 from agent_loop.errors import LlmError
-from agent_loop.llm.chunk_redactor import ChunkRedactor
 from agent_loop.session.derive import Entry
 from agent_loop.session.log import Session
 from agent_loop.session.store import SessionStoreError
-from agent_loop.step import AgentOptions, StepResult, TurnContext, prepare_request, pull
-from agent_loop.tools.call_ids import CallIds
+from agent_loop.step import AgentOptions, StepResult, TurnContext, begin_step, log_answer, prepare_request, pull
 from agent_loop.vocabulary import Block, JsonObject, Message, text_block
 
 Cause = Literal["threshold", "command", "overflow"]
@@ -45,7 +43,6 @@ values that are still needed; commands run and what they said; errors met and ho
 
 Be complete in facts and short in words. Begin with the summary itself, in the language of the conversation."""
 _LEFT_OUT: Final = "[The beginning of the conversation is left out here: it is longer than the context of the model.]"
-
 
 COMPACTION_FAILED: Final = "COMPACTION_FAILED"
 """The code of a turn that failed because it was to give a summary; its notice was logged."""
@@ -109,11 +106,7 @@ async def compact(
 
     Raises `CompactionError`, `LlmError` and what a step raises.
     """
-    session = context.session
-    session.append("step/start", {"turn": turn, "step": step})
-    context.notify("agent/step-start", turn, step)
-    ids = CallIds(session.call_ids(), turn=turn, step=step)
-    redactor = ChunkRedactor(session.secrets)
+    ids, redactor = begin_step(context, turn=turn, step=step)
     result: StepResult | None = None
     with cancel_on_abort(context.signal):
         if not context.signal.aborted:
@@ -123,11 +116,8 @@ async def compact(
     if result is None or context.signal.aborted or result.finish["kind"] == "aborted":
         return False
     summary = _summary(result)
-    message: JsonObject = {"turn": turn, "step": step, "content": []}
-    if result.usage is not None:
-        message["usage"] = result.usage
-    session.append("assistant/message", message)
-    session.append("history/compacted", {"fromSeq": plan.first, "toSeq": plan.last, "summary": summary})
+    log_answer(context.session, [], result.usage, turn=turn, step=step)
+    context.session.append("history/compacted", {"fromSeq": plan.first, "toSeq": plan.last, "summary": summary})
     return True
 
 
@@ -141,9 +131,8 @@ def not_summarised(failure: LlmError) -> JsonObject:
 
 
 def _summary(result: StepResult) -> str:
+    result.check()
     kind = result.finish["kind"]
-    if kind == "error":
-        raise LlmError(result.finish.get("message", "the model call failed"), result.finish.get("code", "ERROR"))
     text = "".join(block["text"] for block in result.content if block["type"] == "text").strip()
     if kind == "refusal":
         raise CompactionError("the model refused to summarise the conversation")
@@ -222,9 +211,9 @@ def _short_block(block: Block) -> Block:
         return {**block, "content": [_short_block(inner) for inner in block["content"]]}
     if block["type"] == "image":
         return text_block("[an image]")
-    return (
-        {**block, "text": _short(block["text"])} if block["type"] in ("text", "resource") and "text" in block else block
-    )
+    if block["type"] in ("text", "resource") and "text" in block:
+        return {**block, "text": _short(block["text"])}
+    return block
 
 
 def _short(text: str) -> str:

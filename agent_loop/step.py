@@ -89,6 +89,11 @@ class StepResult:
     usage: Usage | None
     finish: FinishReason
 
+    def check(self) -> None:
+        """Raises `LlmError` when the call has failed."""
+        if self.finish["kind"] == "error":
+            raise LlmError(self.finish.get("message", "the model call failed"), self.finish.get("code", "ERROR"))
+
 
 @dataclass(frozen=True, slots=True)
 class StepOutcome:
@@ -101,16 +106,28 @@ class StepOutcome:
 _ABORTED: Final = StepOutcome("aborted")
 
 
-async def run_step(context: TurnContext, *, turn: int, step: int) -> StepOutcome:
-    """Run step number `step`; its `step/start` is appended here, its `step/end` by the turn.
-
-    Raises `LlmError` for a failed call, `PersistenceError` when the log cannot be written, and whatever a layer raises.
-    """
+def begin_step(context: TurnContext, *, turn: int, step: int) -> tuple[CallIds, ChunkRedactor]:
+    """Append `step/start`, whose `step/end` is appended by the turn; what `pull` needs for the answer of the step."""
     session = context.session
     session.append("step/start", {"turn": turn, "step": step})
     context.notify("agent/step-start", turn, step)
-    ids = CallIds(session.call_ids(), turn=turn, step=step)
-    redactor = ChunkRedactor(session.secrets)
+    return CallIds(session.call_ids(), turn=turn, step=step), ChunkRedactor(session.secrets)
+
+
+def log_answer(session: Session, content: list[Block], usage: Usage | None, *, turn: int, step: int) -> None:
+    """Append the `assistant/message`."""
+    message: JsonObject = {"turn": turn, "step": step, "content": content}
+    if usage is not None:
+        message["usage"] = usage
+    session.append("assistant/message", message)
+
+
+async def run_step(context: TurnContext, *, turn: int, step: int) -> StepOutcome:
+    """Run step number `step`, all but its `step/end`.
+
+    Raises `LlmError` for a failed call, `PersistenceError` when the log cannot be written, and whatever a layer raises.
+    """
+    ids, redactor = begin_step(context, turn=turn, step=step)
     result: StepResult | None = None
     with cancel_on_abort(context.signal):
         if not context.signal.aborted:
@@ -121,15 +138,11 @@ async def run_step(context: TurnContext, *, turn: int, step: int) -> StepOutcome
     kind = result.finish["kind"]
     if kind == "aborted":
         return _ABORTED
-    if kind == "error":
-        raise LlmError(result.finish.get("message", "the model call failed"), result.finish.get("code", "ERROR"))
+    result.check()
     cut = kind in ("max-tokens", "refusal")
     blocks = [block for block in result.content if not (cut and block["type"] == "tool-call")]
     content = ids.in_message(blocks)
-    message: JsonObject = {"turn": turn, "step": step, "content": content}
-    if result.usage is not None:
-        message["usage"] = result.usage
-    session.append("assistant/message", message)
+    log_answer(context.session, content, result.usage, turn=turn, step=step)
     calls = [block for block in content if block["type"] == "tool-call"]
     if calls:
         exact = _exact_arguments(redactor, blocks, content)

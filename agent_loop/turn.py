@@ -143,9 +143,10 @@ class Turn:
         items = list(claimed)
         self.owned = self.owned or any(item.message.source.get("kind") == "user" for item in items)
         try:
-            for item in (item for item in items if item.message.compaction is None):
-                data: JsonObject = {"content": item.message.content, "source": item.message.source}
-                self._session.append("context/message" if item.context else "user/message", data)
+            for item in items:
+                if item.message.compaction is None:
+                    data: JsonObject = {"content": item.message.content, "source": item.message.source}
+                    self._session.append("context/message" if item.context else "user/message", data)
         finally:
             for item in items:
                 self._context.notify("agent/inbox/claimed", item.message, self.number)
