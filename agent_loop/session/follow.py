@@ -62,7 +62,7 @@ class LogFollower:
         self._opened = None
         self._batch.clear()
 
-    def _open(self) -> "_Opened":
+    def _open(self) -> _Opened:
         self.close()
         file = self._path.open("rb")
         try:

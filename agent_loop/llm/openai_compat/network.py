@@ -2,8 +2,8 @@
 
 May not know: HTTP, what is sent. Invariants: bytes come out in their order, and what has arrived comes in one read, so
 that an answer of many small pieces costs one wait for those that came together; a server that nobody listens to is held
-up at 1 MiB. The library's own connections cost each read and each
-write a turn of the event loop and two cancel scopes: a third of what a short request takes.
+up at 1 MiB. The library's own connections cost each read and each write a turn of the event loop and two cancel scopes:
+a third of what a short request takes.
 """
 
 import asyncio

@@ -9,15 +9,14 @@ from agent_loop.tools.files.changing import ChangingTool, Rewrite
 from agent_loop.tools.files.layout import Layout
 from agent_loop.tools.files.matching import line_of, spans_of
 from agent_loop.tools.files.numbering import numbered, window_of
+from agent_loop.tools.files.places import FILE_PATH
 from agent_loop.tools.files.seam import FileProblem
 from agent_loop.tools.schema import Property, SchemaSpec, to_json_schema
 from agent_loop.vocabulary import JsonObject
 
 _SPEC: Final = SchemaSpec(
     {
-        "file_path": Property(
-            "string", required=True, description="The file: absolute, or relative to the session's directory."
-        ),
+        "file_path": FILE_PATH,
         "old_string": Property(
             "string",
             required=True,

@@ -83,7 +83,9 @@ def _text(path: str) -> str:
 def _rules(text: str, within: str) -> list[Rule]:
     rules: list[Rule] = []
     for row in text.splitlines():
-        line = row.rstrip() if not row.rstrip().endswith("\\") else row.rstrip() + " "
+        line = row.rstrip()
+        # the blank behind a backslash belongs to the name
+        line += " " * line.endswith("\\")
         keeps = line.startswith("!")
         glob = line[keeps:]
         if glob.strip("/") and not line.startswith("#"):

@@ -5,9 +5,16 @@ has decided on; both are judged by the path without any link.
 """
 
 import os
+from typing import Final
 
 from agent_loop.tools.files.seam import FileProblem, Place
+from agent_loop.tools.schema import Property
 from agent_loop.tools.seam import ToolContext, resolved_path
+
+FILE_PATH: Final = Property(
+    "string", required=True, description="The file: absolute, or relative to the session's directory."
+)
+"""The parameter `file_path` of the tools for one file."""
 
 
 def shown_path(path: str, cwd: str | None) -> str:

@@ -13,7 +13,7 @@ import anyio.to_thread
 
 from agent_loop.tools.files.looking import LookingTool
 from agent_loop.tools.files.numbering import LINES, footer, numbered, window_of
-from agent_loop.tools.files.places import place_of, short_path
+from agent_loop.tools.files.places import FILE_PATH, place_of, short_path
 from agent_loop.tools.files.seam import FileProblem, LineWindow, Place
 from agent_loop.tools.schema import Property, SchemaSpec, to_json_schema
 from agent_loop.tools.seam import ToolContext, ToolKind, ToolOutcome
@@ -21,9 +21,7 @@ from agent_loop.vocabulary import JsonObject, text_block
 
 _SPEC: Final = SchemaSpec(
     {
-        "file_path": Property(
-            "string", required=True, description="The file: absolute, or relative to the session's directory."
-        ),
+        "file_path": FILE_PATH,
         "offset": Property("integer", description="The first line to read, counted from 1; default 1."),
         "limit": Property("integer", description=f"How many lines to read; default and at most {LINES}."),
     }

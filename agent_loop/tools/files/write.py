@@ -7,14 +7,13 @@ from typing import Final
 
 from agent_loop.tools.files.changing import ChangingTool, Rewrite
 from agent_loop.tools.files.layout import Layout
+from agent_loop.tools.files.places import FILE_PATH
 from agent_loop.tools.schema import Property, SchemaSpec, to_json_schema
 from agent_loop.vocabulary import JsonObject
 
 _SPEC: Final = SchemaSpec(
     {
-        "file_path": Property(
-            "string", required=True, description="The file: absolute, or relative to the session's directory."
-        ),
+        "file_path": FILE_PATH,
         "content": Property("string", required=True, description="The whole text of the file."),
     }
 )
