@@ -77,14 +77,19 @@ class CredentialFile:
         replace_file(self.path, json.dumps({"version": _VERSION, "providers": rows}, indent=2) + "\n")
 
 
-def stored_keys(environment: Mapping[str, str]) -> dict[str, str]:
-    """The keys in the file, by provider: none in a replay. One that cannot be read is met when it is needed."""
+def stored_entries(environment: Mapping[str, str]) -> dict[str, Entry]:
+    """What `login` stored, by provider: nothing in a replay. A file that cannot be read is met when it is needed."""
     if environment.get("DSH_SNAPSHOT") == "replay":
         return {}
     try:
-        entries = CredentialFile(credentials_path()).read()
+        return CredentialFile(credentials_path()).read()
     except CredentialStoreError:
         return {}
+
+
+def stored_keys(environment: Mapping[str, str]) -> dict[str, str]:
+    """The keys that stand in the file itself, by provider."""
+    entries = stored_entries(environment)
     return {provider: entry.key for provider, entry in entries.items() if entry.key is not None}
 
 

@@ -7,7 +7,7 @@ would have; of a key only whether it is set is told.
 import argparse
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple, cast
 
@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from acp_bridge.catalogue import DEEPSEEK_MODELS
 from acp_bridge.cli.parts import Streams
 from acp_bridge.config_file import DEEPSEEK, DEEPSEEK_KEY, Flags, RawConfig, read_config
-from acp_bridge.credential_file import stored_keys
+from acp_bridge.credential_file import stored_entries
 from acp_bridge.project_config import ProjectConfig, project_config
 from acp_bridge.settings import FLAGS, VARIABLES, ProviderSettings, Settings, SettingsError, load_settings
 
@@ -80,7 +80,7 @@ def setting_rows(
     for key in chosen.keys() - seen:
         yield Row(key, chosen[key], _origin(key, raw, flags, environment, project))
     providers = {DEEPSEEK: ProviderSettings()} | config.providers
-    stored = stored_keys(environment)
+    stored = stored_entries(environment)
     for name, provider in providers.items():
         variable = DEEPSEEK_KEY if name == DEEPSEEK else provider.key_variable
         yield _key(name, provider, variable=variable, stored=stored, environment=environment)
@@ -91,7 +91,7 @@ def _key(
     provider: ProviderSettings,
     *,
     variable: str | None,
-    stored: Mapping[str, str],
+    stored: Container[str],
     environment: Mapping[str, str],
 ) -> Row:
     """Whether a provider has its key, and from where: in the order in which the agent looks."""

@@ -83,6 +83,11 @@ def test_of_a_key_only_whether_it_is_set_is_told(shown):
     assert "sk-planted" not in "".join(shown()[1:]) + shown("--json")[1]
 
 
+def test_a_key_that_login_left_in_the_system_keyring_is_set(shown):
+    CredentialFile(credentials_path()).change(lambda _entries: {"deepseek": Entry(ticket="t")})
+    assert rows(shown("--json")[1])["providers.deepseek.key"] == ("set", "login")
+
+
 def test_a_project_is_shown_with_what_it_sets_and_what_it_may_not(shown, tmp_path):
     path = tmp_path / "project" / ".dsh-acp-agent.toml"
     path.write_text('model = "deepseek-v4-pro"\nenv.allow = ["X"]\n')
