@@ -42,7 +42,7 @@ class HttpcoreTransport(HttpTransport):
     def __init__(self, base_url: str) -> None:
         try:
             address = urlsplit(base_url)
-            _ = address.port  # reading it is what checks it
+            _ = address.port, _ascii_host(address)  # reading them is what checks them
         except ValueError as error:
             raise LlmError(
                 "the provider's base URL is no valid address (https://host:port/path)", "TRANSPORT"
@@ -120,16 +120,21 @@ class _HttpcoreResponse(HttpResponse):
 def _request(method: str, url: str, headers: Mapping[str, str], body: bytes | None) -> httpcore2.Request:
     address = urlsplit(url)
     user, at, host = address.netloc.rpartition("@")
-    sent = {"host": host, **headers}
+    name = _ascii_host(address)
+    port = "" if address.port is None else f":{address.port}"
+    sent = {"host": host if host.isascii() else f"{name.decode()}{port}", **headers}
     if body is not None:
         sent["content-length"] = str(len(body))
     if at:
         sent["authorization"] = f"Basic {b64encode(unquote(user).encode()).decode()}"
-    target = httpcore2.URL(
-        scheme=address.scheme, host=(address.hostname or "").encode("idna"), port=address.port, target=_target(address)
-    )
+    target = httpcore2.URL(scheme=address.scheme, host=name, port=address.port, target=_target(address))
     connect = {"timeout": {"connect": _CONNECT_SECONDS}}
     return httpcore2.Request(method, target, headers=list(sent.items()), content=body, extensions=connect)
+
+
+def _ascii_host(address: SplitResult) -> bytes:
+    """The host as names are looked up and sent. Raises `ValueError` for what is no name."""
+    return (address.hostname or "").encode("idna")
 
 
 def _target(address: SplitResult) -> str:

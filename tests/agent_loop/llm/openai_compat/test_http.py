@@ -117,6 +117,27 @@ async def test_the_address_is_kept_to_its_last_character():
     assert "authorization" not in heads[1]
 
 
+async def test_a_host_with_letters_beyond_ascii_is_sent_as_it_is_looked_up(monkeypatch):
+    async with raw_server(plain(b"x")) as (port, heads):
+        monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{port}")
+        for address in ("http://bücher.example:81/v1", "http://bücher.example/v1"):
+            assert await post(HttpcoreTransport(address), address) == (200, b"x")
+    lines = [head.split("\r\n") for head in heads]
+    assert [rows[0] for rows in lines] == [
+        "POST http://xn--bcher-kva.example:81/v1 HTTP/1.1",
+        "POST http://xn--bcher-kva.example/v1 HTTP/1.1",
+    ]
+    assert "host: xn--bcher-kva.example:81" in lines[0]
+    assert "host: xn--bcher-kva.example" in lines[1]
+
+
+@pytest.mark.parametrize("address", ["https://a..example/v1", f"https://{'a' * 64}.example/v1"])
+def test_what_no_host_can_be_named_is_no_valid_address(address):
+    with pytest.raises(LlmError, match=r"the provider's base URL is no valid address") as caught:
+        HttpcoreTransport(address)
+    assert caught.value.code == "TRANSPORT"
+
+
 @pytest.mark.parametrize(("name", "pack"), [(b"gzip", gzip.compress), (b"deflate", zlib.compress)])
 async def test_a_body_that_was_compressed_all_the_same_is_understood(name, pack):
     packed = pack(b"hello")
