@@ -61,6 +61,8 @@ class KeyringProgram(Keyring):
                 )
         except TimeoutError:
             raise KeyringFailure(f"it did not answer within {self._seconds:g} s") from None
+        except OSError as error:
+            raise KeyringFailure(f"{sys.executable} cannot be started: {error.strerror}") from error
         said = done.stderr.decode(errors="replace").strip().splitlines()
         return done.returncode, done.stdout.decode(errors="replace"), _sentence(said[-1]) if said else ""
 

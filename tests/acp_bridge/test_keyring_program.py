@@ -89,6 +89,12 @@ async def test_a_key_that_stays_is_a_failure(tmp_path):
         await keyring.forget("mine")
 
 
+async def test_an_interpreter_that_is_gone_is_a_failure(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    with pytest.raises(KeyringFailure, match="python cannot be started: No such file"):
+        await program(tmp_path).find("mine")
+
+
 async def test_a_keyring_that_never_answers_is_given_up_and_ended(tmp_path):
     keyring = program(tmp_path, "import signal\nsignal.pause()", seconds=0.2)
     with pytest.raises(KeyringFailure, match="did not answer within"):
