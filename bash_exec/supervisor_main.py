@@ -131,7 +131,7 @@ class CommandServer:
             lambda: members(self._read_table(), below=os.getpid()), group=0, grace=0, now=time.monotonic()
         )
         while (due := ladder.advance(time.monotonic())) is not None:
-            time.sleep(max(0, due - time.monotonic()))
+            time.sleep(max(0, due - time.monotonic()))  # foreign processes: no event tells of their end
 
 
 def main(arguments: list[str]) -> None:

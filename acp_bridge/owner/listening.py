@@ -86,7 +86,7 @@ class OwnerSocket:
                     except OSError:
                         # no descriptor is left, or the peer is gone again
                         self._places.release()
-                        await self._runtime.sleep(_PAUSE_SECONDS)
+                        await self._runtime.sleep(_PAUSE_SECONDS)  # no event tells that a descriptor is free again
                     else:
                         peers.start_soon(self._serve, connection)
         finally:

@@ -15,7 +15,8 @@ MAX_ANSWER: Final = 65_536
 """Bytes of an answer, its line end included."""
 
 _ALLOWED: Final = re.compile(r"/loop (?:list|delete \S{1,200})")
-_MAX_TEXT: Final = 8000
+_MAX_TEXT: Final = 5000
+"""Characters of an answer; JSON takes up to twelve bytes for one."""
 
 
 class ProtocolError(Exception):

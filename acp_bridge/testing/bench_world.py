@@ -97,7 +97,7 @@ class World:
 
     def rest(self) -> None:
         """Let an agent come to rest: what it does behind its answer belongs to the figure, too."""
-        time.sleep(self.settle)
+        time.sleep(self.settle)  # no event tells that another process has come to rest
 
 
 def require(client: Client, capability: str) -> None:

@@ -74,7 +74,7 @@ class Agent:
         self._ending.acquire()
         signal_code = 3 if "exit-code" in self._faults else 0
         is_busy = any(session.unanswered() for session in self._sessions.values())
-        time.sleep(_SLOW_END_SECONDS if is_busy and "impatient-load" in self._faults else 0)
+        time.sleep(_SLOW_END_SECONDS if is_busy and "impatient-load" in self._faults else 0)  # this is the fault
         if "leaves-orphans" not in self._faults:
             for session in self._sessions.values():
                 session.cancel_all()

@@ -157,7 +157,7 @@ def main() -> NoReturn:
     """The command; exits 1 when the reload differs."""
     console = Console(highlight=False)
     pace = PACE_SECONDS if console.is_terminal else 0.0
-    same = play(Path(sys.argv[1]), ["dsh-acp-agent"], console, pause=lambda: time.sleep(pace))
+    same = play(Path(sys.argv[1]), ["dsh-acp-agent"], console, pause=lambda: time.sleep(pace))  # a person reads along
     sys.exit(0 if same else 1)
 
 

@@ -1,4 +1,4 @@
-"""Who may see the page: whoever has its address, from a browser that was given it (issue: rebinding, other sites).
+"""Who may see the page: whoever has its address, from a browser that was given it, and no other site.
 
 May not know: what is on the page. Invariant: nothing is answered without the token; nothing is read from a request
 before that; what another site could make a browser send is refused; no answer is framed, cached, or runs foreign code.

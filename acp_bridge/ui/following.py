@@ -75,7 +75,7 @@ async def session_frames(
                 told.append(KEEP_ALIVE)
             for each in told:
                 yield each
-            await sources.runtime.sleep(LOOK_SECONDS)
+            await sources.runtime.sleep(LOOK_SECONDS)  # a file of another process: there is no event for it everywhere
     except FileNotFoundError:
         yield frame("problem", SessionNotFoundError(session_id).message)
     except SessionStoreError as error:

@@ -50,8 +50,10 @@ def run(
     try:
         root = sessions_root(read_config(Flags(invocation.config), environment), environment)
         listener = socket.create_server((LOOPBACK, invocation.port))
-    except (SettingsError, OSError) as error:
+    except SettingsError as error:
         streams.say(f"{PROGRAM}: {error}")
+    except OSError as error:
+        streams.say(f"{PROGRAM}: {error}; without --port it takes one that is free")
     else:
 
         def find(session_id: str) -> Path | None:

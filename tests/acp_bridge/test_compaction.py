@@ -14,12 +14,6 @@ LONG = "x" * 5000
 AGENT = ("agent_message_chunk", "compaction_update", "compaction_summary_chunk")
 
 
-def automatic(world):
-    """The sessions that are open summarise by themselves."""
-    for agent in world.agents.registry.list():
-        agent.options = replace(agent.options, window=1000, compact_at=0.8)
-
-
 def shown(updates):
     """What the agent showed, in words."""
     return [
@@ -34,6 +28,17 @@ async def loaded(world, session):
     before = len(world.updates)
     await world.call("session/load", sessionId=session, cwd=world.cwd, mcpServers=[])
     return world.updates[before:]
+
+
+async def outgrown(world):
+    """What a second prompt shows once the first has filled a context that is summarised by itself."""
+    session = await world.new_session()
+    await world.prompt(session)
+    for agent in world.agents.registry.list():
+        agent.options = replace(agent.options, window=1000, compact_at=0.8)
+    before = len(world.updates)
+    assert await world.prompt(session, "two") == {"stopReason": "end_turn"}
+    return shown(world.updates[before:])
 
 
 def update(status, turn, **fields):
@@ -82,12 +87,7 @@ async def test_every_other_client_sees_a_line(tmp_path):
 async def test_a_summary_that_nobody_asked_for_comes_before_the_prompt_is_answered(tmp_path):
     answers = says(LONG, usage=FULL), says("SUM", usage=FULL), says("b", usage=FULL)
     async with bridge_world(*answers, cwd=tmp_path, capabilities=COMPACTS) as world:
-        session = await world.new_session()
-        await world.prompt(session)
-        automatic(world)
-        before = len(world.updates)
-        assert await world.prompt(session, "two") == {"stopReason": "end_turn"}
-        assert shown(world.updates[before:]) == ["in_progress", "SUM", "completed", "b"]
+        assert await outgrown(world) == ["in_progress", "SUM", "completed", "b"]
         sizes = [each for _id, each in world.updates if each["sessionUpdate"] == "usage_update"]
         assert len(sizes) == 2, "the call for the summary does not fill the context"
 
@@ -107,12 +107,7 @@ async def test_a_failure_is_an_answer_of_the_command_and_an_end_of_the_compactio
 async def test_a_failure_that_nobody_asked_for_is_told_once_and_the_prompt_is_answered(tmp_path):
     answers = says(LONG, usage=FULL), [LlmError("down", "QUOTA")], says("b")
     async with bridge_world(*answers, cwd=tmp_path, capabilities=COMPACTS) as world:
-        session = await world.new_session()
-        await world.prompt(session)
-        automatic(world)
-        before = len(world.updates)
-        assert await world.prompt(session, "two") == {"stopReason": "end_turn"}
-        told = shown(world.updates[before:])
+        told = await outgrown(world)
         assert [told[0], *told[2:]] == ["in_progress", "failed", "b"]
         assert told[1].startswith("The conversation could not be summarised\n")
         assert world.text().count("down") == 1

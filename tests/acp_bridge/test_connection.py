@@ -13,7 +13,7 @@ async def test_initialize_names_the_agent_and_exactly_what_it_can(tmp_path):
     assert result["agentInfo"]["name"] == "dsh-acp-agent"
     assert result["agentCapabilities"]["loadSession"] is True
     assert result["agentCapabilities"]["sessionCapabilities"] == {
-        **{name: {} for name in ("list", "resume", "close", "delete", "additionalDirectories")}
+        name: {} for name in ("list", "resume", "close", "delete", "additionalDirectories")
     }
     assert result["agentCapabilities"]["promptCapabilities"] == {
         "image": False,

@@ -23,8 +23,7 @@ async def prompted(world, *blocks):
 async def test_an_image_is_kept_beside_the_log_and_shown_on_a_load(tmp_path):
     store = MemorySessionStore()
     async with bridge_world(says("red"), cwd=tmp_path, store=lambda _runtime: store, images=True) as world:
-        parts = world.bridge.parts.options
-        assert parts(world.cwd).images is False
+        assert world.bridge.parts.options(world.cwd).images is False
         session = await prompted(world, SEE, IMAGE)
         blocks = world.agents.of(world.agents.registry.list()[0], "user/message")[0]["content"]
         assert blocks[1] == {"type": "image", "mimeType": "image/png", "ref": ref_of(PNG)}

@@ -4,7 +4,6 @@ from contextlib import asynccontextmanager
 from functools import partial
 
 import anyio
-import pytest
 
 from acp_bridge.composition.owning import offer_socket
 from acp_bridge.methods.v1.prompt import run_line
@@ -12,14 +11,7 @@ from acp_bridge.owner.asking import ask
 from acp_bridge.owner.protocol import Answer, Request
 from agent_loop.session.file_lock import FileLock
 from tests.support.bridge_world import bridge_world
-from tests.support.page import short_directory
 from tests.support.recording_log import RecordingLog
-
-
-@pytest.fixture
-def folder():
-    with short_directory() as path:
-        yield path
 
 
 @asynccontextmanager

@@ -65,6 +65,11 @@ def ask(text=""):
     return InboxMessage(f"compact-{text}", [], USER, text)
 
 
+async def big(_arguments, _context):
+    """The body of a tool whose result is long."""
+    return outcome(LONG)
+
+
 async def summarise(world, agent, text=""):
     agent.followup(ask(text))
     await agent.when_idle()
@@ -194,9 +199,6 @@ async def test_in_the_middle_of_a_turn_it_is_a_step_of_that_turn():
     answers = calls(("c1", "echo", {})), says("SUM"), says("done")
     answers[0][-1:-1] = [{"type": "usage", "usage": FULL}]
 
-    async def big(_arguments, _context):
-        return outcome(LONG)
-
     async with agent_world(*answers, policy=AllowAll()) as world:
         world.tools.register(ScriptedTool(body=big))
         agent = world.agent(window=2000, compact_at=0.4)
@@ -211,9 +213,6 @@ async def test_a_failure_in_the_middle_of_a_turn_is_told_and_the_turn_goes_on():
     answers = [calls((f"c{at}", "echo", {})) for at in range(2)]
     for each in answers:
         each[-1:-1] = [{"type": "usage", "usage": FULL}]
-
-    async def big(_arguments, _context):
-        return outcome(LONG)
 
     async with agent_world(answers[0], [LlmError("down", "QUOTA")], answers[1], says("done")) as world:
         world.tools.register(ScriptedTool(body=big))
@@ -366,9 +365,6 @@ async def test_it_queues_like_a_prompt_and_takes_no_message_along():
 async def test_a_refused_turn_takes_only_itself_along():
     answers = says("a"), calls(("c1", "echo", {})), says("SUM"), says("no", finish="refusal"), says("c")
     answers[1][-1:-1] = [{"type": "usage", "usage": FULL}]
-
-    async def big(_arguments, _context):
-        return outcome(LONG)
 
     async with agent_world(*answers) as world:
         world.tools.register(ScriptedTool(body=big))

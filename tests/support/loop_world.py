@@ -14,6 +14,7 @@ from agent_loop.session.log import Session
 from agent_loop.tools.seam import ToolCall, ToolContext, ToolOutcome
 from tests.support.agent_world import CWD, World, agent_world
 from tests.support.scripted_adapter import Gate
+from tests.support.spy_agent import SpyAgent, spied
 
 
 async def settled() -> None:
@@ -72,6 +73,14 @@ class LoopWorld:
         self.agents.runtime.advance(ms)
         await settled()
 
+    async def due(self, ms: int = 1000) -> Gate:
+        """Move the clock to where a loop is due: the gate that the flush before its heartbeat has come to."""
+        gate = Gate()
+        self.disk.gates.append(gate)
+        self.agents.runtime.advance(ms)
+        await gate.reached.wait()
+        return gate
+
     def changes(self, agent: Agent) -> list[str]:
         """The operations of the `loop/change` events."""
         logged = self.agents.events.get(agent.id, [])
@@ -95,3 +104,10 @@ async def loop_world(*answers: Any, queue_seconds: float = 20, **options: Any) -
         world = LoopWorld(agents, loops, disk)
         agents.hooks.on("loop/error", lambda _agent, error: world.failures.append(error))
         yield world
+
+
+@asynccontextmanager
+async def looping_agent(**options: Any) -> AsyncIterator[tuple[LoopWorld, SpyAgent]]:
+    """A `loop_world` with one agent, whose delivery edge the test plays."""
+    async with loop_world(**options) as world:
+        yield world, spied(world.agents.agent())

@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 PIDS = [os.getpid()]
@@ -156,7 +155,8 @@ def main(behaviour=BEHAVIOUR):
     if behaviour == "deaf":
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         tell("deaf", str(os.getpid()))
-        time.sleep(3600)
+        while True:
+            signal.pause()
     for line in sys.stdin:
         answer(json.loads(line))
 

@@ -85,7 +85,7 @@ async def mcp_world(cwd: Path, *answers: Sequence[Any], limits: Limits = LIMITS)
     async with agent_world(*answers, fallback=says("hi")) as agents:
         for name in PIPES:
             os.mkfifo(cwd / name)
-        services = Services(environment={name: os.environ[name] for name in ("PATH",)})
+        services = Services(environment={"PATH": os.environ["PATH"]})
         parts = McpParts(agents.hooks, agents.tools, services, agents.secrets, str(cwd / "logs"), limits)
         host = McpHost(parts, agents.tasks)
         agent = agents.registry.create(replace(OPTIONS), cwd=str(cwd))

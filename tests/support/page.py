@@ -68,10 +68,10 @@ def page(environment: Mapping[str, str], *argv: str) -> Iterator[Page]:
     measured = {name: value for name, value in os.environ.items() if name.startswith("COVERAGE_")}
     with subprocess.Popen(command, env=measured | dict(environment), **pipes) as process:
         assert process.stdout is not None
-        assert select.select([process.stdout], [], [], LIMIT)[0]
-        line = process.stdout.readline()
-        found = re.search(r"http://127\.0\.0\.1:[0-9]+/\S+/$", line)
         try:
+            assert select.select([process.stdout], [], [], LIMIT)[0]
+            line = process.stdout.readline()
+            found = re.search(r"http://127\.0\.0\.1:[0-9]+/\S+/$", line)
             assert found, (line, process.stderr and process.stderr.read())
             yield Page(found[0], process)
         finally:

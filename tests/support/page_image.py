@@ -61,8 +61,7 @@ def main(target: Path) -> None:
             WebDriverWait(driver, 30).until(lambda _: driver.find_elements(By.CSS_SELECTOR, "button.delete:enabled"))
             WebDriverWait(driver, 30).until(lambda _: driver.find_elements(By.CSS_SELECTOR, "#growing article"))
             driver.find_elements(By.CSS_SELECTOR, "button.delete")[0].click()
-            # the reader of the picture wants no focus ring that is still being drawn
-            time.sleep(0.3)
+            time.sleep(0.3)  # no event tells that the focus ring is drawn
             driver.save_screenshot(str(target))
 
 

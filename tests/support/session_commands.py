@@ -84,7 +84,7 @@ class CommandWorld:
         return Ran(code, out.text, err.text)
 
     def write(
-        self, session_id: str, pairs: list[Pair], *, cwd: str | None = "/work", time: int = 1000, **header: Any
+        self, session_id: str, pairs: list[Pair], *, cwd: str | None = "/srv/app", time: int = 1000, **header: Any
     ) -> Path:
         """Store a log; each event a millisecond after the one before."""
         path = log_path(self.root, session_id, cwd)

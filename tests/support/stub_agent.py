@@ -10,6 +10,7 @@ With STUB_STRICT a model call has a fingerprint, and a replay checks it (`mute`:
 import hashlib
 import json
 import os
+import signal
 import sys
 import time
 import uuid
@@ -28,7 +29,7 @@ def read():
     line = sys.stdin.buffer.readline()
     if not line:
         while state["deaf"]:
-            time.sleep(0.1)
+            signal.pause()
         raise SystemExit(int(os.environ.get("STUB_EXIT", "0")))
     return json.loads(line)
 

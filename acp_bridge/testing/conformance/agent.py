@@ -142,7 +142,7 @@ class LabAgent(Editor):
     def quiet(self, seconds: float) -> list[JsonObject]:
         """Wait, whatever comes; returns the frames that the agent wrote meanwhile."""
         before = len(self.entries)
-        time.sleep(seconds)
+        time.sleep(seconds)  # what does not come has no event
         return self.frames_since(before)
 
     # conversations

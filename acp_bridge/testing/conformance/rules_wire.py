@@ -119,8 +119,7 @@ def each_request_is_answered_once(lab: Lab) -> None:
         session = agent.new_session()
         for number in range(_ROUNDS):
             turn = begin(lab, agent, session, said("one ", "two ", "three"))
-            # from before the first token until after the end
-            time.sleep(0.0005 * (number % 20))
+            time.sleep(0.0005 * (number % 20))  # each moment from before the first token until after the end
             turn.cancel()
             turn.end()
         agent.quiet(_SHORT_QUIET_SECONDS)

@@ -16,7 +16,7 @@ ID = "5b6d0a3e-4f0f-4f57-9f0e-2f5a1b6c7d8e"
 PNG = b"\x89PNG\r\n\x1a\nand more"
 NOTE = b"the key is value-of-the-key-42"
 IMAGE = {"type": "image", "mimeType": "image/png", "ref": ref_of(PNG)}
-TEXT = {"type": "resource", "uri": "file:///work/a", "text": NOTE.decode(), "ref": ref_of(NOTE)}
+TEXT = {"type": "resource", "uri": "file:///srv/app/a", "text": NOTE.decode(), "ref": ref_of(NOTE)}
 GONE = {"type": "image", "mimeType": "image/png", "ref": ref_of(b"gone")}
 
 

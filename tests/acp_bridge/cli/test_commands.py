@@ -36,7 +36,7 @@ def test_show_prints_plain_text_where_nobody_looks(world):
     ran = world.run("show", "5b6d")
     assert (ran.code, ran.err) == (0, "")
     lines = ran.out.split("\n")
-    assert lines[:3] == ["Say hello", f"session      {ID}", "directory    /work"]
+    assert lines[:3] == ["Say hello", f"session      {ID}", "directory    /srv/app"]
     assert lines[5].startswith("log          8 events, ")
     assert [line for line in lines[6:] if line][1:] == ["› hello", "hi"]
     assert "\x1b" not in ran.out

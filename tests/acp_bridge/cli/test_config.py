@@ -98,7 +98,7 @@ def test_a_project_is_shown_with_what_it_sets_and_what_it_may_not(shown, tmp_pat
     assert "env.allow" in json.loads(out)["problems"][0]
     _code, out, said = shown()
     assert f"# {path}\n" in out
-    assert 'model = "deepseek-v4-pro"  # project file\n'.replace("  ", " ") in out
+    assert 'model = "deepseek-v4-pro" # project file\n' in out
     assert "env.allow" in said
 
 

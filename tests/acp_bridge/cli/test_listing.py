@@ -20,7 +20,7 @@ def world(tmp_path, monkeypatch):
     world = CommandWorld(tmp_path / "sessions", {"HOME": "/home/me"})
     world.write("aaaaaaaa-1", [TITLE, *text_turn(1)], cwd="/home/me/app", time=NOW - 3 * 3600_000 - 100)
     world.write("aaaaaaaa-2", text_turn(1), cwd=None, time=NOW - 86400_000 - 100)
-    world.write("bbbbbbbb-3", text_turn(1), cwd="/work", time=NOW - 2 * 86400_000 - 100)
+    world.write("bbbbbbbb-3", text_turn(1), cwd="/srv/app", time=NOW - 2 * 86400_000 - 100)
     return world
 
 
@@ -32,14 +32,14 @@ def test_sessions_are_a_table_last_used_first(world):
     assert [re.split(r"  +", row)[:3] for row in rows] == [
         ["aaaaaaaa-1", "Count the lines␛[31m", "~/app"],
         ["aaaaaaaa-2", "–", "–"],
-        ["bbbbbbbb", "–", "/work"],
+        ["bbbbbbbb", "–", "/srv/app"],
     ]
     assert [re.search(r"\((.*)\)", row)[1] for row in rows] == ["3 h ago", "1 d ago", "2 d ago"]
     assert len({len(row) for row in (head, *rows)}) == 1
 
 
 def test_only_those_of_a_directory_and_at_most_so_many(world):
-    assert world.run("list", "--cwd", "/work").out.count("\n") == 2
+    assert world.run("list", "--cwd", "/srv/app").out.count("\n") == 2
     assert world.run("list", "--limit", "2").out.count("\n") == 3
 
 

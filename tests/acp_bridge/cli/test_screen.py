@@ -30,8 +30,8 @@ def screen():
 
 def test_the_title_and_the_facts_stand_above():
     shown, stream = screen()
-    shown.begin(About("a [b]title[/b]", (("session", "s"), ("directory", "/work"))))
-    assert SGR.sub("", stream.text) == "a [b]title[/b]\nsession      s\ndirectory    /work\n"
+    shown.begin(About("a [b]title[/b]", (("session", "s"), ("directory", "/srv/app"))))
+    assert SGR.sub("", stream.text) == "a [b]title[/b]\nsession      s\ndirectory    /srv/app\n"
     assert "\x1b[1m" in stream.text
 
 

@@ -11,7 +11,7 @@ from tests.support.session_commands import tools
 from tests.support.session_turns import delta, events_of, step_end, step_start, text, turn_end, turn_start, user
 
 
-def entries_of(pairs, *, cwd="/work"):
+def entries_of(pairs, *, cwd="/srv/app"):
     transcript = Transcript(tools().get, cwd=cwd)
     entries = [entry for event in events_of(pairs) for entry in transcript.feed(event)]
     return entries + transcript.finish()
@@ -77,7 +77,7 @@ def test_a_turn_is_its_start_the_prompt_the_thought_and_the_answer():
 
 def test_a_command_is_its_card_with_its_output_and_its_end():
     pairs = [call("c", workdir="sub"), result("c", output="built\n", exitCode=0)]
-    assert entries_of(pairs) == [run(directory="/work/sub", output="built\n", ended="exit 0")]
+    assert entries_of(pairs) == [run(directory="/srv/app/sub", output="built\n", ended="exit 0")]
     assert entries_of([call("c"), result("c", output="", exitCode=0)]) == [run(ended="exit 0")]
 
 
@@ -236,7 +236,7 @@ def test_a_summary_is_shown_once_and_not_as_an_answer():
 
 
 def test_what_is_not_complete_yet_can_be_seen_growing_and_stays_what_it_is():
-    transcript = Transcript(tools().get, cwd="/work")
+    transcript = Transcript(tools().get, cwd="/srv/app")
     assert transcript.growing() == []
     for event in events_of([turn_start(1), step_start(1, 1), delta(1, 1, "so "), delta(1, 1, "far")]):
         transcript.feed(event)

@@ -9,13 +9,6 @@ from pathlib import Path
 import pytest
 
 from acp_bridge.owner.places import directories, is_own_peer, is_private, is_running, socket_path, sweep
-from tests.support.page import short_directory
-
-
-@pytest.fixture
-def folder():
-    with short_directory() as path:
-        yield path
 
 
 def ended_pid():

@@ -16,7 +16,7 @@ from acp_bridge.owner.places import LONGEST
 from acp_bridge.owner.protocol import Answer, Request
 from agent_loop.runtime import SystemRuntime, VirtualRuntime
 from agent_loop.session.file_lock import FileLock, Holder, read_holder
-from tests.support.page import owner_socket, short_directory
+from tests.support.page import owner_socket
 
 # becomes another user when everything is imported, asks, and prints the answer
 STRANGER = """
@@ -29,12 +29,6 @@ print(peer.recv(100))
 """
 LIST = Request("s", "/loop list")
 LIMIT = 20
-
-
-@pytest.fixture
-def folder():
-    with short_directory() as path:
-        yield path
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ def page(tmp_path_factory):
     frames = [said(f"chunk {number}") for number in range(1, 61)]
     found = [*frames[:29], said(HOSTILE), *frames[30:59], {"id": 9, "result": {"stopReason": "refusal"}}]
     wire = [
-        client(0.1, id=1, method="session/new", params={"cwd": "/work", "mcpServers": []}),
+        client(0.1, id=1, method="session/new", params={"cwd": "/srv/app", "mcpServers": []}),
         agent(0.2, id=1, result={"sessionId": "s"}),
         client(0.3, id=2, method="session/prompt", params={"sessionId": "s", "prompt": []}),
         *(agent(0.3 + number / 100, **said(f"chunk {number}")) for number in range(60)),

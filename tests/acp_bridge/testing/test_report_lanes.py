@@ -60,11 +60,11 @@ def test_a_directory_that_is_no_path_and_a_session_without_id_are_left_alone():
     wire = (
         client(0, id=1, method="session/new", params={"cwd": "x"}),
         agent(1, id=1, result={"sessionId": "one"}),
-        client(2, id=2, method="session/new", params={"cwd": "/work"}),
+        client(2, id=2, method="session/new", params={"cwd": "/srv/app"}),
         agent(3, id=2, result={}),
-        agent(4, **said("x one /work", "one")),
+        agent(4, **said("x one /srv/app", "one")),
     )
-    assert signals(wire)[-1].frame["params"]["update"]["content"]["text"] == "x {{sessionId}} /work"
+    assert signals(wire)[-1].frame["params"]["update"]["content"]["text"] == "x {{sessionId}} /srv/app"
 
 
 def test_a_turn_lasts_from_the_prompt_to_its_answer_or_to_the_end_of_the_wire():

@@ -11,10 +11,9 @@ from tests.support.session_turns import call, delta, events_of, result, step_sta
 from tests.support.transcript_entries import MARKUP
 
 
-def view_of(*, warn=None, **options):
-    header = SessionHeader("s", 0, cwd="/work", seed_length=options.pop("seed_length", None))
-    moment = str
-    return LiveView(header, tools().get, moment=moment, warn=warn or (lambda _problem: None), **options)
+def view_of(*, seed_length=None, warn=lambda _problem: None, **options):
+    header = SessionHeader("s", 0, cwd="/srv/app", seed_length=seed_length)
+    return LiveView(header, tools().get, moment=str, warn=warn, **options)
 
 
 def told(view):
@@ -39,7 +38,7 @@ def test_a_frame_is_one_whatever_it_holds():
 def test_what_has_not_changed_is_not_told_again():
     view = view_of()
     assert told(view) == [
-        ("begin", {"facts": [["session", "s"], ["directory", "/work"], ["created", "0"]]}),
+        ("begin", {"facts": [["session", "s"], ["directory", "/srv/app"], ["created", "0"]]}),
         ("title", ""),
         ("loops", {"loops": []}),
     ]

@@ -94,7 +94,7 @@ def a_session_without_loops_says_how_one_is_made_and_shows_what_happens(place):
 
     # the log begins anew: so does the page
     again = folder / "again"
-    again.write_bytes(log_bytes(SessionHeader("empty", 1000, cwd="/work"), begun))
+    again.write_bytes(log_bytes(SessionHeader("empty", 1000, cwd="/srv/app"), begun))
     again.replace(log)
     shown.until(lambda: len(shown.all("#entries article")) == 1 and driver.title == "untitled session")
     log.unlink()

@@ -34,7 +34,7 @@ def test_a_session_is_a_row_that_leads_to_it():
 
 
 def test_what_is_stored_is_escaped_and_an_id_may_be_anything():
-    page = shown([*rows(1, title=MARKUP, cwd=None)])
+    page = shown(rows(1, title=MARKUP, cwd=None))
     assert "<script>" not in page
     assert ">–<" in page
     session = session_page('a/../b"?#', MARKUP)

@@ -69,6 +69,7 @@ def test_what_keeps_it_from_beginning_is_one_line(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         said = refused(world, "--no-open", "--port", str(taken.getsockname()[1]))
     assert said.startswith("dsh-acp-agent ui: [Errno 98] Address already in use")
+    assert said.endswith("; without --port it takes one that is free\n")
     broken = tmp_path / "broken.toml"
     broken.write_text("=")
     world.environment.pop("DSH_SNAPSHOT_SESSIONS_ROOT")

@@ -59,13 +59,13 @@ async def test_nothing_is_read_before_somebody_asks_and_then_changes_are_told():
         registry.register(loop_projection(no_warning))
         told = []
         world.hooks.on("projections/change", lambda session, key, state: told.append((session.id, key, state)))
-        session = world.live.create(session_id="s", cwd="/work")
+        session = world.live.create(session_id="s", cwd="/srv/app")
         assert await registry.snapshot(session) == {"asOfSeq": -1, "values": {"loop": {"loops": []}}}
         append_all(session, text_turn(1))
         session.append("loop/change", CHANGES[0])
         assert told == [("s", "loop", {"loops": [A.to_json()]})]
         assert await registry.snapshot(session) == {"asOfSeq": 7, "values": {"loop": {"loops": [A.to_json()]}}}
-        other = world.live.create(session_id="other", cwd="/work")
+        other = world.live.create(session_id="other", cwd="/srv/app")
         other.append("loop/change", CHANGES[0])
         assert len(told) == 1
         assert (await registry.snapshot(other))["values"] == {"loop": {"loops": [A.to_json()]}}
@@ -78,7 +78,7 @@ async def test_a_change_that_changes_nothing_is_not_told():
         registry.register(loop_projection(warnings.append))
         told = []
         world.hooks.on("projections/change", lambda *_: told.append(1))
-        session = world.live.create(cwd="/work")
+        session = world.live.create(cwd="/srv/app")
         await registry.snapshot(session)
         session.append("loop/change", {"version": 2})
         session.append("session/title", {"title": "t", "by": "user"})
@@ -97,7 +97,7 @@ async def test_what_happens_while_the_log_is_first_read_counts_once():
             return [*state, event.data["title"]]
 
         registry.register(Projection("titles", 1, frozenset({"session/title"}), [], apply))
-        session = world.live.create(cwd="/work")
+        session = world.live.create(cwd="/srv/app")
         for title in ("a", "b", "c"):
             session.append("session/title", {"title": title, "by": "user"})
         snapshot = await registry.snapshot(session)
@@ -110,10 +110,10 @@ async def test_a_fork_has_none_of_its_parents_loops():
     async with session_world(store) as world:
         registry = ProjectionRegistry(world.hooks)
         registry.register(loop_projection(no_warning))
-        parent = world.live.create(session_id="parent", cwd="/work")
+        parent = world.live.create(session_id="parent", cwd="/srv/app")
         append_all(parent, [("loop/change", CHANGES[0]), *text_turn(1)])
         await parent.flush()
-        fork = await world.live.fork("parent", cwd="/work")
+        fork = await world.live.fork("parent", cwd="/srv/app")
         assert (await registry.snapshot(fork))["values"] == {"loop": {"loops": []}}
         fork.append("loop/change", CHANGES[0])
         assert (await registry.snapshot(fork))["values"] == {"loop": {"loops": [A.to_json()]}}
@@ -125,7 +125,7 @@ async def test_a_key_is_registered_once_and_can_be_taken_back():
         remove = registry.register(loop_projection(no_warning))
         with pytest.raises(DuplicateError):
             registry.register(loop_projection(no_warning))
-        session = world.live.create(cwd="/work")
+        session = world.live.create(cwd="/srv/app")
         await registry.snapshot(session)
         remove()
         remove()

@@ -8,7 +8,7 @@ from agent_loop.loops.runtime import MAX_DELAY_MS
 from agent_loop.session.memory import MemorySessionStore
 from agent_loop.session.store import PersistenceError
 from tests.support.agent_world import CWD, OPTIONS
-from tests.support.loop_world import loop_world, settled
+from tests.support.loop_world import loop_world, looping_agent, settled
 from tests.support.scripted_adapter import Gate, says
 from tests.support.spy_agent import spied
 
@@ -17,8 +17,7 @@ DAY_MS = 86_400_000
 
 
 async def test_a_loop_fires_at_its_interval_into_the_next_turn_or_the_running_one():
-    async with loop_world() as world:
-        agent = spied(world.agents.agent())
+    async with looping_agent() as (world, agent):
         loop_id = await world.create(agent, "check the build")
         await world.advance(999)
         assert agent.sent == []
@@ -38,8 +37,7 @@ async def test_a_loop_fires_at_its_interval_into_the_next_turn_or_the_running_on
 
 
 async def test_two_loops_at_two_times_are_two_heartbeats():
-    async with loop_world() as world:
-        agent = spied(world.agents.agent())
+    async with looping_agent() as (world, agent):
         quick, slow = await world.create(agent, "quick", 1), await world.create(agent, "slow", 3)
         await world.advance(1000)
         assert [message.id for message, _, _ in agent.sent] == [quick]
@@ -50,8 +48,7 @@ async def test_two_loops_at_two_times_are_two_heartbeats():
 
 
 async def test_of_two_at_the_same_time_the_older_loop_is_first():
-    async with loop_world() as world:
-        agent = spied(world.agents.agent())
+    async with looping_agent() as (world, agent):
         ids = [await world.create(agent, name, 2) for name in ("b", "a")]
         await world.advance(2000)
         assert [message.id for message, _, _ in agent.sent] == ids
@@ -75,8 +72,7 @@ async def test_each_session_has_its_own_loops():
 
 
 async def test_a_deleted_loop_fires_no_more():
-    async with loop_world() as world:
-        agent = spied(world.agents.agent())
+    async with looping_agent() as (world, agent):
         loop_id = await world.create(agent)
         outcome = await world.call(agent, "loop_delete", id=loop_id)
         assert outcome.meta == {"deleted": True, "id": loop_id}
@@ -88,13 +84,9 @@ async def test_a_deleted_loop_fires_no_more():
 
 
 async def test_a_loop_deleted_while_its_heartbeat_is_about_to_be_sent_sends_none():
-    async with loop_world() as world:
-        agent = spied(world.agents.agent())
+    async with looping_agent() as (world, agent):
         loop_id = await world.create(agent)
-        gate = Gate()
-        world.disk.gates.append(gate)
-        world.agents.runtime.advance(1000)
-        await gate.reached.wait()
+        gate = await world.due()
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(lambda: world.call(agent, "loop_delete", id=loop_id))
             await settled()
@@ -105,13 +97,9 @@ async def test_a_loop_deleted_while_its_heartbeat_is_about_to_be_sent_sends_none
 
 
 async def test_an_agent_that_went_while_its_log_was_flushed_is_sent_nothing():
-    async with loop_world() as world:
-        agent = spied(world.agents.agent())
+    async with looping_agent() as (world, agent):
         await world.create(agent)
-        gate = Gate()
-        world.disk.gates.append(gate)
-        world.agents.runtime.advance(1000)
-        await gate.reached.wait()
+        gate = await world.due()
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(agent.dispose)
             await settled()
@@ -127,10 +115,7 @@ async def test_another_agent_with_the_same_id_is_not_sent_what_was_due_before():
         old = spied(registry.create(OPTIONS, cwd=CWD, session_id="mine"))
         await world.create(old)
         old.session.append("command/run", {"commandId": "c", "line": "/loop"})
-        gate = Gate()
-        world.disk.gates.append(gate)
-        world.agents.runtime.advance(1000)
-        await gate.reached.wait()
+        gate = await world.due()
         await old.dispose()
         new = spied(await registry.resume(OPTIONS, session_id="mine", cwd=CWD))
         gate.open()
@@ -142,13 +127,9 @@ async def test_another_agent_with_the_same_id_is_not_sent_what_was_due_before():
 
 
 async def test_many_requests_for_a_drive_are_one():
-    async with loop_world() as world:
-        agent = spied(world.agents.agent())
+    async with looping_agent() as (world, agent):
         await world.create(agent)
-        gate = Gate()
-        world.disk.gates.append(gate)
-        world.agents.runtime.advance(1000)
-        await gate.reached.wait()
+        gate = await world.due()
         for _ in range(5):
             world.loops.begin(agent.id)
             world.agents.runtime.advance(0)
@@ -161,8 +142,7 @@ async def test_many_requests_for_a_drive_are_one():
 
 
 async def test_a_far_time_is_waited_for_in_pieces():
-    async with loop_world() as world:
-        agent = spied(world.agents.agent())
+    async with looping_agent() as (world, agent):
         await world.create(agent, "monthly", 30 * DAY_MS // 1000)
         flushed = world.disk.flushes
         await world.advance(MAX_DELAY_MS - 1)
@@ -176,8 +156,7 @@ async def test_a_far_time_is_waited_for_in_pieces():
 
 
 async def test_after_a_suspended_machine_one_heartbeat_comes_and_the_beat_is_kept():
-    async with loop_world() as world:
-        agent = spied(world.agents.agent())
+    async with looping_agent() as (world, agent):
         await world.create(agent, "look", 60)
         began = world.agents.runtime.now_ms()
         await world.advance(8 * 3_600_000 + 17_000)
@@ -191,8 +170,7 @@ async def test_after_a_suspended_machine_one_heartbeat_comes_and_the_beat_is_kep
 
 
 async def test_a_reporter_that_raises_stops_no_loop():
-    async with loop_world() as world:
-        agent = spied(world.agents.agent())
+    async with looping_agent() as (world, agent):
 
         def raise_it(_agent, _error):
             raise RuntimeError("the reporter is broken")
@@ -208,8 +186,7 @@ async def test_a_reporter_that_raises_stops_no_loop():
 
 
 async def test_what_nobody_foresaw_stops_no_loop_either():
-    async with loop_world() as world:
-        agent = spied(world.agents.agent())
+    async with looping_agent() as (world, agent):
         await world.create(agent)
         agent.refuses = ZeroDivisionError("a bug")
         await world.advance(1000)
@@ -221,8 +198,7 @@ async def test_what_nobody_foresaw_stops_no_loop_either():
 
 
 async def test_a_flush_that_fails_before_sends_and_logs_nothing_and_is_tried_again_ever_later():
-    async with loop_world() as world:
-        agent = spied(world.agents.agent())
+    async with looping_agent() as (world, agent):
         await world.create(agent)
         world.disk.fails = 8
         await world.advance(1000)
@@ -245,13 +221,9 @@ async def test_a_flush_that_fails_before_sends_and_logs_nothing_and_is_tried_aga
 
 
 async def test_a_flush_that_fails_after_a_heartbeat_is_told_and_the_heartbeat_is_not_repeated():
-    async with loop_world() as world:
-        agent = spied(world.agents.agent())
+    async with looping_agent() as (world, agent):
         await world.create(agent, "look", 100)
-        gate = Gate()
-        world.disk.gates.append(gate)
-        world.agents.runtime.advance(100_000)
-        await gate.reached.wait()
+        gate = await world.due(100_000)
         # the flush that waits at the gate is to succeed, the next one to fail
         second = Gate()
         world.disk.gates.append(second)
@@ -267,8 +239,7 @@ async def test_a_flush_that_fails_after_a_heartbeat_is_told_and_the_heartbeat_is
 
 
 async def test_a_heartbeat_that_is_refused_is_not_logged_as_sent():
-    async with loop_world() as world:
-        agent = spied(world.agents.agent())
+    async with looping_agent() as (world, agent):
         await world.create(agent)
         agent.refuses = PersistenceError(agent.id, "full")
         await world.advance(1000)
@@ -279,8 +250,7 @@ async def test_a_heartbeat_that_is_refused_is_not_logged_as_sent():
 
 
 async def test_a_loop_that_cannot_be_made_durable_first_is_not_made():
-    async with loop_world() as world:
-        agent = spied(world.agents.agent())
+    async with looping_agent() as (world, agent):
         world.disk.fails = 1
         outcome = await world.call(agent, "loop_create", prompt="look", time_in_seconds=1)
         assert outcome.is_error
@@ -289,8 +259,7 @@ async def test_a_loop_that_cannot_be_made_durable_first_is_not_made():
 
 
 async def test_a_loop_whose_event_could_not_be_made_durable_is_told_as_failed_and_yet_scheduled():
-    async with loop_world() as world:
-        agent = spied(world.agents.agent())
+    async with looping_agent() as (world, agent):
         gate = Gate()
         world.disk.gates = [gate, Gate()]
         second = world.disk.gates[1]
@@ -314,8 +283,7 @@ async def test_a_loop_whose_event_could_not_be_made_durable_is_told_as_failed_an
 
 @pytest.mark.parametrize("arguments", [{"prompt": " ", "time_in_seconds": 1}, {"prompt": "x", "time_in_seconds": 0}])
 async def test_invalid_input_appends_nothing_and_does_not_even_flush(arguments):
-    async with loop_world() as world:
-        agent = spied(world.agents.agent())
+    async with looping_agent() as (world, agent):
         assert (await world.call(agent, "loop_create", **arguments)).is_error
         assert (await world.call(agent, "loop_delete", id="loop_none")).is_error
         assert world.changes(agent) == []
@@ -323,8 +291,7 @@ async def test_invalid_input_appends_nothing_and_does_not_even_flush(arguments):
 
 
 async def test_a_log_that_cannot_be_folded_is_told_and_makes_no_schedule():
-    async with loop_world() as world:
-        agent = spied(world.agents.agent())
+    async with looping_agent() as (world, agent):
         await world.create(agent)
         agent.session.append("loop/change", {"version": 2})
         outcome = await world.call(agent, "loop_list")
@@ -338,13 +305,9 @@ async def test_a_log_that_cannot_be_folded_is_told_and_makes_no_schedule():
 
 
 async def test_a_session_that_ends_is_waited_for_and_sent_nothing_more():
-    async with loop_world() as world:
-        agent = spied(world.agents.agent())
+    async with looping_agent() as (world, agent):
         await world.create(agent)
-        gate = Gate()
-        world.disk.gates.append(gate)
-        world.agents.runtime.advance(1000)
-        await gate.reached.wait()
+        gate = await world.due()
         ended = anyio.Event()
 
         async def stop() -> None:
@@ -388,8 +351,7 @@ async def test_resumed_loops_wait_for_the_word_and_an_overdue_one_fires_once():
 
 
 async def test_a_session_without_loops_costs_no_task_and_no_flush():
-    async with loop_world() as world:
-        agent = spied(world.agents.agent())
+    async with looping_agent() as (world, agent):
         world.loops.begin(agent.id)
         await world.advance(1000)
         assert world.disk.flushes == 0
@@ -479,13 +441,9 @@ async def test_a_loop_shorter_than_its_own_turn_starves_no_prompt():
 
 
 async def test_a_disk_that_hangs_keeps_no_session_from_ending():
-    async with loop_world(queue_seconds=0.01) as world:
-        agent = spied(world.agents.agent())
+    async with looping_agent(queue_seconds=0.01) as (world, agent):
         await world.create(agent)
-        gate = Gate()
-        world.disk.gates.append(gate)
-        world.agents.runtime.advance(1000)
-        await gate.reached.wait()
+        gate = await world.due()
         await world.loops.stop(agent.id)
         gate.open()
         await settled()
@@ -493,8 +451,7 @@ async def test_a_disk_that_hangs_keeps_no_session_from_ending():
 
 
 async def test_a_delete_that_cannot_be_made_durable_first_deletes_nothing():
-    async with loop_world() as world:
-        agent = spied(world.agents.agent())
+    async with looping_agent() as (world, agent):
         loop_id = await world.create(agent, "look", 5)
         world.disk.fails = 1
         assert (await world.call(agent, "loop_delete", id=loop_id)).is_error
@@ -504,8 +461,7 @@ async def test_a_delete_that_cannot_be_made_durable_first_deletes_nothing():
 
 
 async def test_a_delete_whose_event_could_not_be_made_durable_is_told_as_failed_and_yet_holds():
-    async with loop_world() as world:
-        agent = spied(world.agents.agent())
+    async with looping_agent() as (world, agent):
         loop_id = await world.create(agent, "look", 5)
         first, second = Gate(), Gate()
         world.disk.gates = [first, second]
@@ -527,13 +483,9 @@ async def test_a_delete_whose_event_could_not_be_made_durable_is_told_as_failed_
 
 
 async def test_a_call_that_is_cancelled_while_it_waits_leaves_the_queue():
-    async with loop_world() as world:
-        agent = spied(world.agents.agent())
+    async with looping_agent() as (world, agent):
         loop_id = await world.create(agent)
-        gate = Gate()
-        world.disk.gates.append(gate)
-        world.agents.runtime.advance(1000)
-        await gate.reached.wait()
+        gate = await world.due()
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(lambda: world.call(agent, "loop_delete", id=loop_id))
             await settled()

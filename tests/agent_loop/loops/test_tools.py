@@ -7,8 +7,7 @@ import pytest
 from agent_loop.loops.tools import loop_tools
 from agent_loop.tools.seam import GenericCard
 from agent_loop.vocabulary import text_block
-from tests.support.loop_world import loop_world
-from tests.support.spy_agent import spied
+from tests.support.loop_world import looping_agent
 
 CREATE, LIST, DELETE = loop_tools(None)
 VIEW = {"id": "loop_a", "prompt": "look", "time_in_seconds": 60, "next_at": 1}
@@ -28,15 +27,13 @@ VIEW = {"id": "loop_a", "prompt": "look", "time_in_seconds": 60, "next_at": 1}
     ],
 )
 async def test_the_arguments_are_closed(name, arguments):
-    async with loop_world() as world:
-        agent = spied(world.agents.agent())
+    async with looping_agent() as (world, agent):
         outcome = await world.call(agent, name, **arguments)
         assert (outcome.is_error, outcome.error["code"]) == (True, "INVALID_ARGS")
 
 
 async def test_the_model_reads_what_the_data_says():
-    async with loop_world() as world:
-        agent = spied(world.agents.agent())
+    async with looping_agent() as (world, agent):
         made = await world.call(agent, "loop_create", prompt=" look ", time_in_seconds=60.0)
         view = json.loads(made.content[0]["text"])
         assert made.meta == {"loops": [view]}
@@ -50,9 +47,8 @@ async def test_the_model_reads_what_the_data_says():
 
 
 async def test_a_secret_in_a_prompt_is_not_told_again():
-    async with loop_world() as world:
+    async with looping_agent() as (world, agent):
         world.agents.secrets.add("KEY", "sk-1234567890abcdef")
-        agent = spied(world.agents.agent())
         made = await world.call(agent, "loop_create", prompt="use sk-1234567890abcdef", time_in_seconds=1)
         assert made.meta["loops"][0]["prompt"] == "use [redacted:KEY]"
         await world.advance(1000)

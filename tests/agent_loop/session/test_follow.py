@@ -10,7 +10,7 @@ from agent_loop.session.store import SessionDamagedError
 from tests.support.session_commands import log_bytes
 from tests.support.session_turns import text_turn
 
-HEADER = SessionHeader("s", 1, cwd="/work")
+HEADER = SessionHeader("s", 1, cwd="/srv/app")
 TURN = log_bytes(HEADER, text_turn(1))
 TWO = log_bytes(HEADER, [*text_turn(1), *text_turn(2)])
 COUNT = len(text_turn(1))

@@ -25,7 +25,7 @@ async def read(session):
 
 async def test_a_fork_begins_with_its_parents_log_and_goes_on_by_itself(store):
     async with session_world(store) as world:
-        parent = world.live.create(session_id="parent", cwd="/work")
+        parent = world.live.create(session_id="parent", cwd="/srv/app")
         append_all(parent, [*text_turn(1, "remember"), MODE, TITLE])
         await parent.flush()
         before = await read(parent)
@@ -48,10 +48,10 @@ async def test_a_fork_begins_with_its_parents_log_and_goes_on_by_itself(store):
 
 async def test_nothing_of_the_turn_that_is_open_is_taken(store):
     async with session_world(store) as world:
-        parent = world.live.create(session_id="parent", cwd="/work")
+        parent = world.live.create(session_id="parent", cwd="/srv/app")
         append_all(parent, [*text_turn(1), TITLE, turn_start(2), user("x"), step_start(2, 1), delta(2, 1, "y")])
         await parent.flush()
-        fork = await world.live.fork("parent", cwd="/work")
+        fork = await world.live.fork("parent", cwd="/srv/app")
         assert [event.type for event in await read(fork)][-2:] == ["turn/end", "session/title"]
         assert (fork.header.seed_length, fork.open_turn) == (8, None)
         append_all(fork, text_turn(2))
@@ -60,17 +60,17 @@ async def test_nothing_of_the_turn_that_is_open_is_taken(store):
 @pytest.mark.parametrize("pairs", [[], [TITLE], [turn_start(1), user("x")]])
 async def test_a_live_parent_of_which_nothing_has_settled_gives_an_empty_beginning(store, pairs):
     async with session_world(store) as world:
-        append_all(world.live.create(session_id="parent", cwd="/work"), pairs)
+        append_all(world.live.create(session_id="parent", cwd="/srv/app"), pairs)
         world.live.write_pending()
-        fork = await world.live.fork("parent", cwd="/work")
+        fork = await world.live.fork("parent", cwd="/srv/app")
         assert (fork.header.parent_session, fork.header.seed_length, fork.next_seq) == ("parent", None, 0)
 
 
 async def test_a_stored_parent_is_forked_without_being_opened(store):
     async with session_world(store) as world:
-        append_all(world.live.create(session_id="parent", cwd="/work"), text_turn(1))
+        append_all(world.live.create(session_id="parent", cwd="/srv/app"), text_turn(1))
     async with session_world(store) as world:
-        fork = await world.live.fork("parent", cwd="/work")
+        fork = await world.live.fork("parent", cwd="/srv/app")
         assert world.live.get("parent") is None
         assert fork.next_seq == 7
 
@@ -78,7 +78,7 @@ async def test_a_stored_parent_is_forked_without_being_opened(store):
 async def test_there_is_no_fork_of_an_unknown_session(store):
     async with session_world(store) as world:
         with pytest.raises(SessionNotFoundError, match="nobody"):
-            await world.live.fork("nobody", cwd="/work")
+            await world.live.fork("nobody", cwd="/srv/app")
         assert world.heard == []
     assert await store.list() == []
 
@@ -86,11 +86,11 @@ async def test_there_is_no_fork_of_an_unknown_session(store):
 async def test_a_damaged_parent_is_not_forked_and_leaves_nothing_behind(tmp_path):
     store = JsonlSessionStore(tmp_path, VirtualRuntime())
     async with session_world(store) as world:
-        append_all(world.live.create(session_id="parent", cwd="/work"), [*text_turn(1), *text_turn(2)])
-    path = log_path(tmp_path, "parent", "/work")
+        append_all(world.live.create(session_id="parent", cwd="/srv/app"), [*text_turn(1), *text_turn(2)])
+    path = log_path(tmp_path, "parent", "/srv/app")
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join([*lines[:5], b"broken\n", *lines[6:]]))
     async with session_world(store) as world:
         with pytest.raises(SessionDamagedError, match="line 6"):
-            await world.live.fork("parent", cwd="/work")
+            await world.live.fork("parent", cwd="/srv/app")
     assert [row.id for row in await store.list()] == ["parent"]

@@ -26,7 +26,7 @@ from agent_loop.session.store import (
 from tests.support.failing_files import DISK_FULL, FailingFiles
 from tests.support.session_turns import events_of, step_start, text_turn, tool_turn, turn_start, user
 
-HEADER = SessionHeader("s", 5, cwd="/work")
+HEADER = SessionHeader("s", 5, cwd="/srv/app")
 LINES = [encode_header(HEADER), *map(encode_event, events_of([*text_turn(1), *tool_turn(2, "c")]))]
 
 
@@ -37,12 +37,12 @@ def store(tmp_path):
 
 @pytest.fixture
 def path(tmp_path):
-    path = log_path(tmp_path, "s", "/work")
+    path = log_path(tmp_path, "s", "/srv/app")
     path.parent.mkdir()
     return path
 
 
-async def loaded(store, session_id="s", cwd="/work"):
+async def loaded(store, session_id="s", cwd="/srv/app"):
     """The events of a load, after closing."""
     events = []
     opened = await store.load(session_id, cwd, on_event=events.append)
@@ -58,7 +58,7 @@ async def test_a_new_log_is_one_private_file_beside_its_lock(tmp_path, store):
         journal.append(event)
     assert list(tmp_path.iterdir()) == []
     await journal.close()
-    path = log_path(tmp_path, "s", "/work")
+    path = log_path(tmp_path, "s", "/srv/app")
     assert sorted(file.name for file in path.parent.iterdir()) == ["s.jsonl", "s.jsonl.lock"]
     assert path.read_bytes() == b"".join([encode_header(HEADER), *map(encode_event, events_of(text_turn(1)))])
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -118,7 +118,7 @@ async def test_a_bad_line_with_good_ones_behind_it_is_damage_and_nothing_is_touc
     content = b"".join([*LINES[:3], bad, *LINES[4:]])
     path.write_bytes(content)
     with pytest.raises(SessionDamagedError, match=words) as caught:
-        await store.load("s", "/work")
+        await store.load("s", "/srv/app")
     assert (caught.value.line, caught.value.offset) == (4, len(b"".join(LINES[:3])))
     assert path.read_bytes() == content
 
@@ -126,30 +126,30 @@ async def test_a_bad_line_with_good_ones_behind_it_is_damage_and_nothing_is_touc
 async def test_the_first_of_several_bad_lines_is_named(store, path):
     path.write_bytes(b"".join([*LINES[:3], b"one\n", b"two\n", *LINES[4:]]))
     with pytest.raises(SessionDamagedError, match="line 4"):
-        await store.load("s", "/work")
+        await store.load("s", "/srv/app")
 
 
 @pytest.mark.parametrize("header", [b"", b"{}\n", LINES[0][:-1], LINES[1], b'{"type":"session","version":0}\n'])
 async def test_a_file_without_header_is_damaged_at_its_first_byte(store, path, header):
     path.write_bytes(header)
     with pytest.raises(SessionDamagedError) as caught:
-        await store.load("s", "/work")
+        await store.load("s", "/srv/app")
     assert (caught.value.line, caught.value.offset) == (1, 0)
     assert path.read_bytes() == header
 
 
 async def test_a_later_format_is_refused_and_untouched(store, path):
-    content = encode_header(SessionHeader("s", 5, cwd="/work", version=2)) + b"whatever\n"
+    content = encode_header(SessionHeader("s", 5, cwd="/srv/app", version=2)) + b"whatever\n"
     path.write_bytes(content)
     with pytest.raises(SessionVersionError, match="format 2"):
-        await store.load("s", "/work")
+        await store.load("s", "/srv/app")
     assert path.read_bytes() == content
 
 
 async def test_a_header_of_another_session_is_refused(store, path):
-    path.write_bytes(encode_header(SessionHeader("t", 5, cwd="/work")))
+    path.write_bytes(encode_header(SessionHeader("t", 5, cwd="/srv/app")))
     with pytest.raises(SessionMismatchError, match="'t'"):
-        await store.load("s", "/work")
+        await store.load("s", "/srv/app")
 
 
 async def test_a_log_in_the_wrong_folder_is_refused(store, path):
@@ -175,7 +175,7 @@ async def test_a_log_of_many_megabytes_is_read_in_pieces(store, path):
 
 async def test_a_log_that_is_changed_while_it_is_open_is_reported_by_its_line(store, path):
     path.write_bytes(b"".join(LINES))
-    opened = await store.load("s", "/work")
+    opened = await store.load("s", "/srv/app")
     path.write_bytes(b"".join([*LINES[:3], b"x" * (len(LINES[3]) - 1) + b"\n", *LINES[4:]]))
     with pytest.raises(SessionDamagedError) as caught:
         _ = [event async for event in opened.journal.read()]
@@ -185,7 +185,7 @@ async def test_a_log_that_is_changed_while_it_is_open_is_reported_by_its_line(st
 
 async def test_a_log_that_vanished_while_it_is_open_cannot_be_read(store, path):
     path.write_bytes(b"".join(LINES))
-    opened = await store.load("s", "/work")
+    opened = await store.load("s", "/srv/app")
     path.unlink()
     with pytest.raises(SessionStoreError, match="cannot be opened"):
         _ = [event async for event in opened.journal.read()]
@@ -194,7 +194,7 @@ async def test_a_log_that_vanished_while_it_is_open_cannot_be_read(store, path):
 
 async def test_a_reader_that_stops_early_leaves_no_file_open(store, path):
     path.write_bytes(b"".join(LINES))
-    opened = await store.load("s", "/work")
+    opened = await store.load("s", "/srv/app")
     before = os.listdir("/dev/fd")
     reading = opened.journal.read()
     assert (await anext(reading)).seq == 0
@@ -213,27 +213,27 @@ async def test_a_root_that_is_no_folder_surfaces_as_such(tmp_path):
 async def test_a_log_that_is_a_folder_cannot_be_read(store, path):
     path.mkdir()
     with pytest.raises(SessionStoreError, match="cannot be opened"):
-        await store.load("s", "/work")
+        await store.load("s", "/srv/app")
 
 
 async def test_a_lock_that_cannot_be_made_is_reported(store, path):
     path.write_bytes(b"".join(LINES))
     lock_path(path).mkdir()
     with pytest.raises(PersistenceError, match="directory"):
-        await store.load("s", "/work")
+        await store.load("s", "/srv/app")
 
 
 async def test_a_log_deleted_while_its_lock_was_awaited_is_not_found(tmp_path, path):
     runtime = VirtualRuntime()
     store = JsonlSessionStore(tmp_path, runtime)
     path.write_bytes(b"".join(LINES))
-    first = await store.load("s", "/work")
+    first = await store.load("s", "/srv/app")
     with anyio.fail_after(20):
         async with anyio.create_task_group() as tasks:
 
             async def second():
                 with pytest.raises(SessionNotFoundError):
-                    await store.load("s", "/work")
+                    await store.load("s", "/srv/app")
 
             tasks.start_soon(second)
             while not runtime.sleeping:
@@ -250,7 +250,7 @@ async def test_a_repair_that_cannot_be_written_refuses_the_load_and_holds_nothin
     path.write_bytes(content)
     files.write_error = DISK_FULL
     with pytest.raises(PersistenceError, match="No space left"):
-        await store.load("s", "/work")
+        await store.load("s", "/srv/app")
     assert path.read_bytes() == content
     files.write_error = None
     assert (await loaded(store))[-1].type == "turn/end"
@@ -285,7 +285,7 @@ async def test_a_session_open_in_another_process_is_refused_by_its_pid_and_free_
 
                 async def refused():
                     with pytest.raises(SessionLockedError, match=rf"open in another process \(pid {other.pid}\)"):
-                        await store.load("s", "/work")
+                        await store.load("s", "/srv/app")
                     tasks.cancel_scope.cancel()
 
                 tasks.start_soon(refused)
@@ -311,7 +311,7 @@ async def test_every_line_is_one_json_object_ended_by_a_line_feed(tmp_path, stor
     for event in events_of([turn_start(1), user("a\u2028b\u0085c\nd"), step_start(1, 1)]):
         journal.append(event)
     await journal.close()
-    text = log_path(tmp_path, "s", "/work").read_bytes().decode()
+    text = log_path(tmp_path, "s", "/srv/app").read_bytes().decode()
     assert text.endswith("\n")
     assert len(text.splitlines()) == 4
     assert [type(json.loads(line)) for line in text.splitlines()] == [dict] * 4

@@ -36,7 +36,7 @@ def test_an_empty_id_has_no_name():
 
 
 def test_buckets_are_named_by_the_working_directory():
-    assert bucket_of("/work") == "cwd-" + hashlib.sha256(b"/work").hexdigest()[:12]
+    assert bucket_of("/srv/app") == "cwd-" + hashlib.sha256(b"/srv/app").hexdigest()[:12]
     assert bucket_of(None) == "_no-cwd"
     assert log_path(Path("/r"), "a/b", None) == Path("/r/_no-cwd/a~002Fb.jsonl")
 

@@ -22,10 +22,10 @@ from tests.support.session_world import append_all, session_world
 
 async def test_a_created_session_is_live_and_announced():
     async with session_world(MemorySessionStore()) as world:
-        session = world.live.create(cwd="/work", created_at=42)
+        session = world.live.create(cwd="/srv/app", created_at=42)
         assert world.live.get(session.id) is session
         assert world.heard == [("created", session.id)]
-        assert session.header == SessionHeader(session.id, 42, cwd="/work")
+        assert session.header == SessionHeader(session.id, 42, cwd="/srv/app")
         assert world.live.get("another") is None
 
 
@@ -52,7 +52,7 @@ async def test_a_duplicate_id_is_refused_when_prepared_and_when_entered():
 async def test_the_id_of_a_stored_session_is_not_used_again():
     store = MemorySessionStore()
     async with session_world(store) as world:
-        append_all(world.live.create(session_id="s", cwd="/work"), text_turn(1))
+        append_all(world.live.create(session_id="s", cwd="/srv/app"), text_turn(1))
     async with session_world(store) as world:
         with pytest.raises(DuplicateError, match="'s'"):
             world.live.create(session_id="s", cwd="/elsewhere")
@@ -128,7 +128,7 @@ async def test_a_seed_is_copied_silently_and_turn_numbers_continue():
         heard = []
         world.hooks.on("session/event", lambda _session, event: heard.append(event))
         seed = events_of(text_turn(1, "from the parent"))
-        session = world.live.create(session_id="child", seed=seed, parent="mother", cwd="/work")
+        session = world.live.create(session_id="child", seed=seed, parent="mother", cwd="/srv/app")
         assert heard == []
         assert session.header.parent_session == "mother"
         assert session.header.seed_length == len(seed)
@@ -210,13 +210,13 @@ async def test_the_log_is_in_the_kernel_before_a_frame_of_the_same_tick(tmp_path
 async def test_a_load_gives_the_session_as_it_was_left():
     store = MemorySessionStore()
     async with session_world(store) as world:
-        before = world.live.create(session_id="s", cwd="/work")
+        before = world.live.create(session_id="s", cwd="/srv/app")
         before.append("mode/change", {"modeId": "full"})
         append_all(before, text_turn(1))
     async with session_world(store) as world:
         heard = []
         world.hooks.on("session/event", lambda _session, event: heard.append(event))
-        after = await world.live.load("s", "/work")
+        after = await world.live.load("s", "/srv/app")
         assert heard == []
         assert world.heard == [("created", "s")]
         assert world.live.get("s") is after
@@ -388,7 +388,7 @@ async def test_closing_closes_every_session_and_groups_what_failed(tmp_path):
 async def test_a_root_that_cannot_be_read_refuses_the_first_write_and_not_the_session(tmp_path):
     (tmp_path / "root").write_text("a file in the way")
     async with session_world(JsonlSessionStore(tmp_path / "root", VirtualRuntime())) as world:
-        session = world.live.create(session_id="s", cwd="/work")
+        session = world.live.create(session_id="s", cwd="/srv/app")
         append_all(session, text_turn(1))
         assert not await session.flush()
         assert session.failure is not None

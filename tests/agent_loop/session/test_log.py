@@ -32,13 +32,13 @@ from tests.support.session_world import append_all, session_world
 
 async def test_an_append_gives_the_event_its_number_and_the_time_of_the_clock():
     async with session_world(MemorySessionStore()) as world:
-        session = world.live.create(session_id="s", cwd="/work")
+        session = world.live.create(session_id="s", cwd="/srv/app")
         first = session.append(*turn_start(1))
         world.runtime.advance(7)
         second = session.append(*user("x"))
         assert (first.seq, second.seq, session.next_seq) == (0, 1, 2)
         assert second.time - first.time == 7
-        assert (session.id, session.cwd, session.header.created_at) == ("s", "/work", first.time)
+        assert (session.id, session.cwd, session.header.created_at) == ("s", "/srv/app", first.time)
 
 
 async def test_the_open_turn_and_step_come_from_the_log():

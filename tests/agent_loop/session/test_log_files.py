@@ -23,7 +23,7 @@ from agent_loop.session.store import (
 from tests.support.failing_files import DISK_FULL, FailingFiles
 from tests.support.session_turns import delta, events_of, step_start, text_turn, turn_start, user
 
-HEADER = SessionHeader("s", 5, cwd="/work")
+HEADER = SessionHeader("s", 5, cwd="/srv/app")
 EVENTS = events_of(text_turn(1))
 LINES = [encode_header(HEADER), *map(encode_event, EVENTS)]
 
@@ -35,7 +35,7 @@ def store(tmp_path):
 
 @pytest.fixture
 def path(tmp_path):
-    path = log_path(tmp_path, "s", "/work")
+    path = log_path(tmp_path, "s", "/srv/app")
     path.parent.mkdir()
     return path
 
@@ -77,8 +77,8 @@ async def test_what_stands_before_a_damage_is_read_first(store, path):
     ("header", "kind"),
     [
         (b"garbage\n", SessionDamagedError),
-        (b'{"type":"session","version":99,"id":"s","createdAt":1,"cwd":"/work"}\n', SessionVersionError),
-        (encode_header(SessionHeader("another", 5, cwd="/work")), SessionMismatchError),
+        (b'{"type":"session","version":99,"id":"s","createdAt":1,"cwd":"/srv/app"}\n', SessionVersionError),
+        (encode_header(SessionHeader("another", 5, cwd="/srv/app")), SessionMismatchError),
         (encode_header(SessionHeader("s", 5, cwd="/elsewhere")), SessionMismatchError),
     ],
 )
@@ -206,7 +206,7 @@ async def test_nothing_of_a_deleted_log_stays_in_the_index(tmp_path, store):
     secret = "the name of the secret project"
     titled = events_of([*text_turn(1), ("session/title", {"title": secret, "by": "user"})])
     await store.add(HEADER, stream(titled))
-    await store.add(SessionHeader("t", 5, cwd="/work"), stream(EVENTS))
+    await store.add(SessionHeader("t", 5, cwd="/srv/app"), stream(EVENTS))
     assert secret in [row.title for row in await store.list()]
     assert secret.encode() in (tmp_path / "index.sqlite").read_bytes()
     assert await store.delete("s")

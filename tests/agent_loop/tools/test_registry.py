@@ -49,7 +49,7 @@ def call(name="echo", **arguments):
 
 
 def context():
-    return ToolContext("s1", "/work", AbortController())
+    return ToolContext("s1", "/srv/app", AbortController())
 
 
 def names(registry, agent="s1"):

@@ -10,7 +10,7 @@ CALL = ToolCall("c1", "bash", {}, "{}")
 
 async def test_an_agent_without_an_editor_asks_nothing():
     policy = AllowAll()
-    assert policy.evaluate("s1", None, CALL, "/work", ("/work",)) == Allow()
+    assert policy.evaluate("s1", None, CALL, "/srv/app", ("/srv/app",)) == Allow()
     answer = await policy.ask("s1", None, CALL, Ask("digest"), AbortController())
     assert answer == Decision("allow", "policy")
 
@@ -22,4 +22,4 @@ def test_a_failed_outcome_is_an_error_text_with_its_identity():
 
 
 def test_a_tool_that_says_nothing_of_what_it_touches_touches_nothing_that_has_a_name():
-    assert Tool.subject(ScriptedTool(), {}, "/work") == Subject()
+    assert Tool.subject(ScriptedTool(), {}, "/srv/app") == Subject()

@@ -408,7 +408,7 @@ class CannedTransport(HttpTransport):
         return self.response or CannedResponse()
 
     async def get(self, url, *, headers):
-        raise NotImplementedError
+        raise AssertionError("nobody asks this transport for a page")
 
     async def aclose(self):
         self.closes += 1
