@@ -5,11 +5,11 @@ counts from the next prompt on and a step is never asked something else than the
 this machine; nothing is read from outside the project, whatever a link says; what cannot be used is said once.
 """
 
+import errno
 import os
 import stat
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 from agent_loop.agent import Agent
@@ -20,11 +20,17 @@ FILE_NAME: Final = "AGENTS.md"
 LIMIT: Final = 32 * 1024
 """Bytes of all files together; the nearest file has what it needs first."""
 ORDER: Final = 500
+# whatever lies there must not be waited for
+_HOW: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 Next = Callable[[Sections], Awaitable[Sections]]
 _INTRODUCTION: Final = (
     "This project has instructions for agents. Follow them, except where the user says otherwise; "
     "where two of them differ, the later one counts."
 )
+
+
+class _OutsideError(Exception):
+    """A link leads out of the project."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,48 +43,47 @@ class Instructions:
 
 def read_instructions(cwd: str, *, limit: int = LIMIT) -> Instructions:
     """`AGENTS.md` of `cwd` and of the directories above it, up to the root of its git repository; the nearest last."""
-    here = Path(os.path.realpath(cwd))
-    root = _project_root(here)
+    directories = _project(os.path.realpath(cwd))
     problems: dict[str, str] = {}
     found: list[str] = []
     left = limit
-    for directory in _upwards(here, root):
-        name = os.path.join(os.path.relpath(directory, here), FILE_NAME).removeprefix("./")
-        data = _contents(directory / FILE_NAME, root, left, name, problems)
+    name = FILE_NAME
+    for directory in directories:
+        data = _contents(f"{directory}/{FILE_NAME}", directories[-1], left, name, problems)
         text = data.decode(errors="ignore").strip()
         left -= len(data)
         if text:
             found.append(f"--- {name} ---\n{text}")
+        name = f"../{name}"
     if not found:
         return Instructions(None, problems)
     return Instructions("\n\n".join([_INTRODUCTION, *reversed(found)]), problems)
 
 
-def _project_root(cwd: Path) -> Path:
-    """The root of the git repository that `cwd` is in; outside of one, `cwd` itself."""
-    return next((directory for directory in (cwd, *cwd.parents) if (directory / ".git").exists()), cwd)
+def _project(here: str) -> list[str]:
+    """`here`, whose name is real, and what is above it up to the root of its git repository; outside of one, itself."""
+    directories = [here]
+    while not os.access(f"{directories[-1]}/.git", os.F_OK):
+        above = os.path.dirname(directories[-1])
+        if above == directories[-1]:
+            return [here]
+        directories.append(above)
+    return directories
 
 
-def _upwards(cwd: Path, root: Path) -> list[Path]:
-    directories = [cwd, *cwd.parents]
-    return directories[: directories.index(root) + 1]
-
-
-def _contents(path: Path, root: Path, left: int, name: str, problems: dict[str, str]) -> bytes:
+def _contents(path: str, root: str, left: int, name: str, problems: dict[str, str]) -> bytes:
     """What is used of a file; nothing of one that is not there, or that cannot be used."""
     try:
-        real = Path(os.path.realpath(path, strict=True))
-        if not real.is_relative_to(root):
-            problems[name] = "it is a link to a file outside the project"
-            return b""
-        # whatever lies there must not be waited for
-        descriptor = os.open(real, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = _open(path, root)
         try:
             found = os.fstat(descriptor)
             data = os.read(descriptor, left) if stat.S_ISREG(found.st_mode) else None
         finally:
             os.close(descriptor)
     except FileNotFoundError:
+        return b""
+    except _OutsideError:
+        problems[name] = "it is a link to a file outside the project"
         return b""
     except OSError as error:
         problems[name] = f"it cannot be read: {error.strerror}"
@@ -89,6 +94,20 @@ def _contents(path: Path, root: Path, left: int, name: str, problems: dict[str, 
     if found.st_size > len(data):
         problems[name] = f"only {len(data)} of its {found.st_size} bytes are used: {LIMIT // 1024} KiB are read in all"
     return data
+
+
+def _open(path: str, root: str) -> int:
+    """A descriptor of the file. `path` is that of a real directory. Raises `_OutsideError`, `OSError`."""
+    try:
+        # what is no link lies in its directory
+        return os.open(path, _HOW | os.O_NOFOLLOW)
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+    real = os.path.realpath(path, strict=True)
+    if os.path.commonpath((real, root)) != root:
+        raise _OutsideError
+    return os.open(real, _HOW)
 
 
 def install_instructions(hooks: Hooks) -> None:
@@ -112,11 +131,12 @@ class _ForAgent:
     def __init__(self, agent: Agent) -> None:
         self._agent = agent
         self._told: dict[str, str] = {}
-        self._text: str | None = None
+        self._own: Sections = ()
 
     def turn_started(self, _agent: Agent, _turn: int) -> None:
         instructions = read_instructions(self._agent.cwd)
-        self._text = instructions.text
+        text = instructions.text
+        self._own = () if text is None else (PromptSection("instructions", ORDER, text),)
         for name, problem in instructions.problems.items():
             if self._told.get(name) != problem:
                 notice = {"severity": "warning", "title": f"{name} is not used as it is", "description": f"{problem}."}
@@ -124,5 +144,4 @@ class _ForAgent:
         self._told = instructions.problems
 
     async def assemble(self, sections: Sections, following: Next) -> Sections:
-        own = () if self._text is None else (PromptSection("instructions", ORDER, self._text),)
-        return await following((*sections, *own))
+        return await following((*sections, *self._own))
