@@ -74,11 +74,17 @@ class TurnContext:
 
     async def through(self, name: str, value: Any) -> Any:
         """`value` as the around-chain `name` returns it: `async layer(value, next) -> value`."""
-
-        async def innermost(value: Any) -> Any:
+        if not self.wrapped(name):
             return value
+        return await self.hooks.around(name, _as_it_is, agent=self.session.id)(value)
 
-        return await self.hooks.around(name, innermost, agent=self.session.id)(value)
+    def wrapped(self, name: str) -> bool:
+        """Whether `through(name, …)` calls anybody."""
+        return self.hooks.wrapped(name, agent=self.session.id)
+
+
+async def _as_it_is(value: Any) -> Any:
+    return value
 
 
 @dataclass(frozen=True, slots=True)

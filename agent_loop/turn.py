@@ -5,6 +5,7 @@ and one `turn/end` follow, whatever raises; this is the wall behind which adapte
 """
 
 from collections.abc import Callable, Iterable
+from typing import Final
 
 import anyio
 
@@ -15,6 +16,8 @@ from agent_loop.inbox import COMPACTION, Inbox, Pending
 from agent_loop.step import StepOutcome, TurnContext, run_step
 from agent_loop.tools.dispatch import make_durable
 from agent_loop.vocabulary import JsonObject, Trigger, TurnEndReason
+
+_CONTINUATION: Final = "agent/turn-continuation"
 
 
 class Turn:
@@ -134,8 +137,10 @@ class Turn:
         wanted = ran_tools or self._inbox.turn_kept_open
         if not wanted and self._inbox.step_waits and not self._extended_for_plugins:
             self._extended_for_plugins = wanted = True
+        if not self._context.wrapped(_CONTINUATION):
+            return wanted
         with cancel_on_abort(self._context.signal):
-            return await self._context.through("agent/turn-continuation", wanted)
+            return await self._context.through(_CONTINUATION, wanted)
         return False
 
     def _log(self, claimed: Iterable[Pending]) -> None:

@@ -63,6 +63,25 @@ def test_an_agent_scoped_listener_hears_only_its_agent():
     assert heard == ["to a"]
 
 
+def test_those_of_an_agent_and_those_of_all_are_called_in_one_order_whoever_comes_or_goes_meanwhile():
+    hooks, _ = make()
+    heard: list[str] = []
+
+    def first(_value: object) -> None:
+        heard.append("first")
+        leave()
+        hooks.on("x", lambda _value: heard.append("late"), agent="a")
+
+    hooks.on("x", first, agent="a")
+    hooks.on("x", lambda _value: heard.append("second"))
+    leave = hooks.on("x", lambda _value: heard.append("third"), agent="a")
+    hooks.emit("x", 1, agent="a")
+    assert heard == ["first", "second", "third"]
+    heard.clear()
+    hooks.emit("x", 2, agent="a")
+    assert heard == ["first", "second", "late"]
+
+
 def test_listening_says_whether_somebody_hears():
     hooks, _ = make()
     assert not hooks.listening("x")
@@ -112,6 +131,7 @@ def test_layers_wrap_from_the_outside_in():
     hooks.wrap("x", lambda value, inner: f"inner({inner(value)})")
     hooks.wrap("x", lambda value, inner: "other", agent="other")
     assert hooks.around("x", lambda value: value, agent="mine")("v") == "outer(inner(v))"
+    assert (hooks.wrapped("x", agent="mine"), hooks.wrapped("y", agent="mine")) == (True, False)
 
 
 def test_a_layer_may_skip_the_rest():
