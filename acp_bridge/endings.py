@@ -1,13 +1,14 @@
-"""What ends the agent from outside, besides the end of its input (acp.md §1).
+"""What ends the agent from outside, besides the end of its input (acp.md §1), and the end of its process.
 
 May not know: what is ended. Invariant: every such end is the same ordered shutdown.
 """
 
+import contextlib
 import os
 import signal
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 STOPPING = (signal.SIGTERM, signal.SIGINT)
 """Signals that end it in order: the editor's, and a person's Ctrl-C."""
@@ -30,6 +31,25 @@ def remember_signals() -> list[int]:
     for number in STOPPING:
         signal.signal(number, remember)
     return remembered
+
+
+def leave(code: int) -> NoReturn:
+    """End the process once everything of it is closed: its threads have ended and what was printed is out.
+
+    The interpreter would now take its modules apart, object by object: a sixth of the CPU of a short run.
+    """
+    import threading  # noqa: PLC0415 - the light path does not wait for it
+
+    for thread in threading.enumerate():
+        # as the interpreter does it: what still writes a file is waited for
+        if thread is not threading.main_thread() and not thread.daemon:
+            thread.join()
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:
+            # who reads our stderr may have gone
+            with contextlib.suppress(OSError):
+                stream.flush()
+    os._exit(code)
 
 
 async def stop_on_signal(stop: Callable[[], None], remembered: list[int]) -> None:

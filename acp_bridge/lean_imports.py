@@ -34,11 +34,12 @@ def without_package_metadata() -> Generator[None]:
 
 @contextmanager
 def without_garbage_collection() -> Generator[None]:
-    """Modules are made to stay: each look for garbage among them takes longer, and finds none."""
+    """Modules are made to stay: each look for garbage among them takes longer, and finds none; nor will later ones."""
     gc.disable()
     try:
         yield
     finally:
+        gc.freeze()  # else the first object made afterwards would have all of them looked at
         gc.enable()
 
 

@@ -22,7 +22,7 @@ from acp_bridge.config_file import (
     keys_are_wanted,
     read_config,
 )
-from acp_bridge.endings import exit_on_signal, remember_signals
+from acp_bridge.endings import exit_on_signal, leave, remember_signals
 from acp_bridge.first_session import plain_offer
 from acp_bridge.handshake import Greeting, greet
 from acp_bridge.methods.v1.initialize import SignIn
@@ -72,7 +72,7 @@ def main() -> NoReturn:
         offer=plain_offer(raw, flags, environment),
         parent_alive=lambda: os.getppid() == parent,
     )
-    sys.exit(run(flags, raw, environment, stdio, greeting, parent, remember_signals(), sign_in))
+    leave(run(flags, raw, environment, stdio, greeting, parent, remember_signals(), sign_in))
 
 
 def manage_sessions(argv: list[str]) -> int:

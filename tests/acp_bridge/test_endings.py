@@ -1,6 +1,8 @@
-"""A signal that comes before the loop runs is not lost."""
+"""A signal that comes before the loop runs is not lost, and the process leaves nothing unsaid."""
 
 import signal
+import subprocess
+import sys
 
 import anyio
 
@@ -26,3 +28,25 @@ async def stop_on_signal_once(tasks, remembered):
     tasks.start_soon(stop_on_signal, stopped.set, remembered)
     await stopped.wait()
     tasks.cancel_scope.cancel()
+
+
+def test_it_leaves_when_its_threads_have_ended_and_what_was_printed_is_out():
+    story = """
+import atexit, sys, threading
+from acp_bridge.endings import leave
+atexit.register(print, "taken apart")
+print("first words")
+threading.Thread(target=lambda: print(sys.stdin.read())).start()
+threading.Thread(target=threading.Event().wait, daemon=True).start()
+leave(7)
+"""
+    ended = subprocess.run(
+        [sys.executable, "-E", "-c", story], input="last words", capture_output=True, text=True, check=False
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (7, "first words\nlast words\n", "")
+
+
+def test_it_leaves_though_nobody_can_hear_it():
+    story = "import sys; from acp_bridge.endings import leave; sys.stderr = None; print('lost'); leave(7)"
+    with open("/dev/full", "w") as full:
+        assert subprocess.run([sys.executable, "-E", "-c", story], stdout=full, check=False).returncode == 7

@@ -28,7 +28,11 @@ def test_who_has_the_real_module_keeps_it():
     assert importlib.import_module(METADATA) is real
 
 
-def test_garbage_is_looked_for_again_afterwards():
-    with without_garbage_collection():
-        assert not gc.isenabled()
-    assert gc.isenabled()
+def test_garbage_is_looked_for_again_afterwards_but_not_among_what_was_there():
+    try:
+        with without_garbage_collection():
+            assert not gc.isenabled()
+        assert gc.isenabled()
+        assert gc.get_freeze_count()
+    finally:
+        gc.unfreeze()
