@@ -16,7 +16,7 @@ from agent_loop.errors import AgentDisposedError
 from agent_loop.hooks import Hooks
 from agent_loop.inbox import COMPACTION, Inbox, InboxMessage, Pending, Target
 from agent_loop.llm.fingerprint import Scrub
-from agent_loop.llm.history import ReasoningPolicy
+from agent_loop.llm.history import Normaliser, ReasoningPolicy
 from agent_loop.llm.service import LlmService
 from agent_loop.prompt import roots_section
 from agent_loop.runtime import Runtime
@@ -89,6 +89,7 @@ class Agent:
         self._services = services
         self._release = release
         self._inbox = Inbox()
+        self._normalise = Normaliser()
         self._scrub = Scrub(cwd=cwd, session_id=session.id, spill_root=options.spill_root)
         self._status: Status = "idle"
         self._settled = anyio.Event()
@@ -268,6 +269,7 @@ class Agent:
             tools=services.tools,
             dispatch=self._dispatch,
             hooks=services.hooks,
+            normalise=self._normalise,
             scrub=self._scrub,
             signal=abort.signal,
         )

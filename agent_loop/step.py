@@ -17,7 +17,7 @@ from agent_loop.hooks import Hooks
 from agent_loop.llm.assembler import BlockAssembler
 from agent_loop.llm.chunk_redactor import ChunkRedactor
 from agent_loop.llm.fingerprint import Scrub, fingerprint, request_parameters
-from agent_loop.llm.history import ReasoningPolicy, normalise
+from agent_loop.llm.history import Normaliser, ReasoningPolicy
 from agent_loop.llm.seam import LlmRequest, RetryNotice
 from agent_loop.llm.service import LlmService
 from agent_loop.prompt import Sections, render
@@ -65,6 +65,7 @@ class TurnContext:
     tools: ToolRegistry
     dispatch: ToolDispatch
     hooks: Hooks
+    normalise: Normaliser
     scrub: Scrub
     signal: AbortSignal
 
@@ -210,8 +211,8 @@ async def prepare_request(
             attachment=session.attachment,
         ),
     )
-    sent = normalise(asked.messages, reasoning=options.reasoning, merge_users=options.merge_users)
-    request = replace(asked, messages=sent)
+    sent = context.normalise(asked.messages, reasoning=options.reasoning, merge_users=options.merge_users)
+    request = asked if sent is asked.messages else replace(asked, messages=sent)
     header = _header(context, request)
     session.append("request/header", header if purpose is None else {**header, "purpose": purpose})
     return request

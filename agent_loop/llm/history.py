@@ -6,6 +6,7 @@ that stand right behind their assistant message; no other results; no message wi
 message; reasoning only where the policy sends it back; with `merge_users`, no two user messages in a row.
 """
 
+from operator import is_
 from typing import Literal
 
 from agent_loop.vocabulary import Block, Message, text_block
@@ -17,12 +18,47 @@ ReasoningPolicy = Literal["echo", "echo-with-tools", "strip", "none"]
 NO_RESULT_TEXT = "Error: no result of this call was recorded; it may or may not have run."
 
 
+def begins_with(messages: list[Message], known: list[Message]) -> bool:
+    """Whether the first of `messages` are those that are known: the very same objects."""
+    return len(known) <= len(messages) and all(map(is_, known, messages))
+
+
+class Normaliser:
+    """`normalise` for one conversation that grows: looks at what is new only, as long as the rest is the same."""
+
+    __slots__ = ("_known", "_policy", "_sent")
+
+    def __init__(self) -> None:
+        self._policy: tuple[ReasoningPolicy, bool] = ("echo", False)
+        self._known: list[Message] = []
+        self._sent: list[Message] = []  # what `normalise` makes of the known ones
+
+    def __call__(self, messages: list[Message], *, reasoning: ReasoningPolicy, merge_users: bool) -> list[Message]:
+        """What `normalise` gives; the very list when nothing in it is to be changed."""
+        if self._policy != (reasoning, merge_users) or not begins_with(messages, self._known):
+            self._policy = reasoning, merge_users
+            self._known, self._sent = [], []
+        new = messages[len(self._known) :]
+        output, settled = _normalise(new, reasoning)
+        sent = [*self._sent[:-1], *_merge_users([*self._sent[-1:], *output])] if merge_users else self._sent + output
+        if settled:
+            self._known += new
+            self._sent = sent
+        return messages if len(sent) == len(messages) and begins_with(messages, sent) else [*sent]
+
+
 def normalise(messages: list[Message], *, reasoning: ReasoningPolicy, merge_users: bool) -> list[Message]:
     """Make a derived history valid for a provider with this reasoning policy.
 
     A call without a result gets a synthetic error result, a result without a call is dropped, results that were
     logged behind later user messages move up to their call. Never changes a message in place.
     """
+    output, _settled = _normalise(messages, reasoning)
+    return _merge_users(output) if merge_users else output
+
+
+def _normalise(messages: list[Message], reasoning: ReasoningPolicy) -> tuple[list[Message], bool]:
+    """The valid messages; and whether every call has its result: then what comes later changes nothing of them."""
     output: list[Message] = []
     open_calls: dict[str, None] = {}
     results: list[Message] = []
@@ -52,8 +88,9 @@ def normalise(messages: list[Message], *, reasoning: ReasoningPolicy, merge_user
             answers, rest = _split(message, open_calls)
             results.extend(answers)
             waiting.extend(rest)
+    settled = not open_calls
     close_group()
-    return _merge_users(output) if merge_users else output
+    return output, settled
 
 
 def _missing_result(call_id: str) -> Block:

@@ -21,24 +21,26 @@ class ToolRegistry:
 
     def __init__(self, hooks: Hooks) -> None:
         self._hooks = hooks
-        self._tools: dict[tuple[str | None, str], tuple[Tool, SchemaSpec]] = {}
+        self._tools: dict[str | None, dict[str, tuple[Tool, SchemaSpec]]] = {None: {}}  # by agent and name
         self._schemas: dict[str | None, list[JsonObject]] = {}
 
     def register(self, tool: Tool, *, agent: str | None = None) -> Remover:
         """Offer `tool` to every agent, or to one. Raises `DuplicateError` when an agent would see two of that name."""
-        taken = {scope for scope, name in self._tools if name == tool.name}
+        taken = {scope for scope, tools in self._tools.items() if tool.name in tools}
         if None in taken or agent in taken or (agent is None and taken):
             raise DuplicateError("tool", tool.name)
-        key = (agent, tool.name)
         entry = (tool, from_json_schema(tool.parameters))
-        self._tools[key] = entry
+        self._tools.setdefault(agent, {})[tool.name] = entry
         self._forget_schemas(agent)
         self._hooks.emit("tools/change", agent=agent)
 
         def remove() -> None:
             # the name may have been registered anew since; only our own entry is ours to remove
-            if self._tools.get(key) is entry:
-                del self._tools[key]
+            tools = self._tools.get(agent, {})
+            if tools.get(tool.name) is entry:
+                del tools[tool.name]
+                if agent is not None and not tools:
+                    del self._tools[agent]
                 self._forget_schemas(agent)
                 self._hooks.emit("tools/change", agent=agent)
 
@@ -54,10 +56,11 @@ class ToolRegistry:
 
         The same list each time, until a tool comes or goes: do not change it.
         """
-        scope = agent if any(scope == agent for scope, _ in self._tools) else None
+        own = self._tools.get(agent)
+        scope = agent if own else None
         rows = self._schemas.get(scope)
         if rows is None:
-            visible = [tool for (owner, _), (tool, _) in self._tools.items() if owner is None or owner == scope]
+            visible = [tool for tool, _ in (*self._tools[None].values(), *(own or {}).values())]
             rows = self._schemas[scope] = [
                 {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
                 for tool in sorted(visible, key=lambda tool: tool.name)
@@ -114,10 +117,10 @@ class ToolRegistry:
             self._schemas.pop(agent, None)
 
     def _tool(self, name: str, agent: str) -> Tool:
-        return (self._tools.get((None, name)) or self._tools[agent, name])[0]
+        return (self._tools[None].get(name) or self._tools[agent][name])[0]
 
     def _find(self, name: str, agent: str) -> tuple[Tool, SchemaSpec] | None:
-        return self._tools.get((None, name)) or self._tools.get((agent, name))
+        return self._tools[None].get(name) or self._tools.get(agent, {}).get(name)
 
 
 def _failure(error: Exception) -> ToolOutcome:

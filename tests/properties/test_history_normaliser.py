@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_loop.llm.history import normalise
+from agent_loop.llm.history import Normaliser, normalise
 from agent_loop.vocabulary import text_block
 
 IDS = st.sampled_from(["a", "b", "c"])
@@ -79,3 +79,22 @@ def test_no_call_and_no_text_is_lost(history, reasoning):
     output = normalise(history, reasoning=reasoning, merge_users=False)
     assert sorted(said(output)) == sorted(said(history))
     assert [ids for ids in called(output) if ids] == [ids for ids in called(history) if ids]
+
+
+@given(st.lists(st.tuples(HISTORIES, st.integers(0, 3), POLICIES, st.booleans()), max_size=4))
+def test_what_is_made_of_a_history_that_grows_is_what_is_made_of_the_whole(changes):
+    made, history = Normaliser(), []
+    for new, gone, reasoning, merge_users in changes:
+        history = history[: max(0, len(history) - gone)] + new
+        whole = normalise(history, reasoning=reasoning, merge_users=merge_users)
+        assert made(history, reasoning=reasoning, merge_users=merge_users) == whole
+        assert made([*history, *new], reasoning=reasoning, merge_users=merge_users) == normalise(
+            [*history, *new], reasoning=reasoning, merge_users=merge_users
+        )
+
+
+@given(HISTORIES, POLICIES, st.booleans())
+def test_a_list_that_is_valid_is_not_even_copied(history, reasoning, merge_users):
+    made = Normaliser()
+    valid = made(history, reasoning=reasoning, merge_users=merge_users)
+    assert made(valid, reasoning=reasoning, merge_users=merge_users) is valid
