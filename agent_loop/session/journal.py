@@ -13,6 +13,7 @@ import anyio.to_thread
 
 from agent_loop.session.attachments import AttachmentFiles
 from agent_loop.session.codec import encode_event, encode_header
+from agent_loop.session.disk_threads import DiskThreads
 from agent_loop.session.events import SessionEvent, SessionHeader
 from agent_loop.session.file_lock import LockHeldError
 from agent_loop.session.log_file import FileOperations, LogFile, OpenLog
@@ -27,10 +28,17 @@ class JsonlJournal(SessionJournal):
     """Buffers, appends, makes durable; see the seam for what each method promises."""
 
     def __init__(
-        self, header: SessionHeader, path: Path, *, operations: FileOperations, opened: OpenLog | None = None
+        self,
+        header: SessionHeader,
+        path: Path,
+        *,
+        operations: FileOperations,
+        threads: DiskThreads,
+        opened: OpenLog | None = None,
     ) -> None:
         self.header = header
         self._path = path
+        self._threads = threads
         self._pending: list[SessionEvent] = []
         self._wanted = opened is not None
         self._file = LogFile(path, operations, opened)
@@ -106,7 +114,7 @@ class JsonlJournal(SessionJournal):
                 self.put_back += 1
             size = self._file.size
             # abandoned on cancellation: a disk that hangs must not hold up a shutdown
-            await anyio.to_thread.run_sync(self._sync, abandon_on_cancel=True)
+            await self._threads.run(self._sync)
         except (OSError, LockHeldError) as error:
             raise self._unwritable(error) from error
         self._synced = size

@@ -16,6 +16,7 @@ import anyio.to_thread
 
 from agent_loop.runtime import Runtime
 from agent_loop.session.attachments import AttachmentFiles, read_attachment, remove_attachments
+from agent_loop.session.disk_threads import DiskThreads
 from agent_loop.session.events import SessionEvent, SessionHeader, make_event
 from agent_loop.session.file_lock import FileLock, LockHeldError, wait_for_lock
 from agent_loop.session.index import SessionIndex
@@ -51,11 +52,12 @@ class JsonlSessionStore(SessionStore):
         self._root = root
         self._runtime = runtime
         self._operations = operations or FileOperations()
+        self._threads = DiskThreads()
         self._index = SessionIndex(root)
 
     def create(self, header: SessionHeader) -> JsonlJournal:
         """See the seam. Raises `SessionMismatchError` for an empty id."""
-        return JsonlJournal(header, self._path(header), operations=self._operations)
+        return JsonlJournal(header, self._path(header), operations=self._operations, threads=self._threads)
 
     async def load(
         self, session_id: str, cwd: str | None, *, on_event: Callable[[SessionEvent], None] = ignore_event
@@ -66,7 +68,7 @@ class JsonlSessionStore(SessionStore):
             undo.callback(lock.release)
             opened, scan, header = await self._read(session_id, cwd, path, lock, on_event)
             undo.callback(os.close, opened.descriptor)
-            journal = JsonlJournal(header, path, operations=self._operations, opened=opened)
+            journal = JsonlJournal(header, path, operations=self._operations, threads=self._threads, opened=opened)
             event_count = await self._close_crashed_turn(journal, scan, on_event)
             undo.pop_all()
         return StoredSession(header, journal, event_count)

@@ -32,6 +32,10 @@ class FileOperations:
         """Make durable what was written."""
         os.fsync(descriptor)
 
+    def sync_data(self, descriptor: int) -> None:
+        """The same for a file that has its name: the bytes and how many they are, not when they were written."""
+        getattr(os, "fdatasync", os.fsync)(descriptor)
+
     def truncate(self, descriptor: int, size: int) -> None:
         """Cut to `size` bytes."""
         os.ftruncate(descriptor, size)
@@ -117,7 +121,7 @@ class LogFile:
         """Make durable what was written. May run in another thread while more is written."""
         if self.unsettled:
             self._settle()
-        self._operations.sync(self._descriptor)
+        self._operations.sync_data(self._descriptor)
 
     def close(self) -> None:
         """Let go of the file and of its lock."""

@@ -47,6 +47,8 @@ class FailingFiles(FileOperations):
         super().sync(descriptor)
         self.durable = os.fstat(descriptor).st_size
 
+    sync_data = sync
+
     def truncate(self, descriptor: int, size: int) -> None:
         _raise(self.truncate_error)
         super().truncate(descriptor, size)

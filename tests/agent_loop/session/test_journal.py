@@ -10,6 +10,7 @@ import anyio
 import pytest
 
 from agent_loop.session.codec import encode_event, encode_header
+from agent_loop.session.disk_threads import DiskThreads
 from agent_loop.session.events import SessionHeader
 from agent_loop.session.file_lock import FileLock, Holder, LockHeldError, read_holder
 from agent_loop.session.journal import TRIED_EACH_TICK, JsonlJournal
@@ -37,7 +38,7 @@ def path(tmp_path):
 
 @pytest.fixture
 def journal(path, files):
-    return JsonlJournal(HEADER, path, operations=files)
+    return JsonlJournal(HEADER, path, operations=files, threads=DiskThreads())
 
 
 def feed(journal, events):
@@ -182,11 +183,11 @@ async def test_a_cancelled_flush_lets_the_next_one_through(journal, files):
     await journal.flush()
     feed(journal, EVENTS[1:])
     files.hang = threading.Event()
-    hanging = files.hang
+    hanging, synced = files.hang, files.syncs
     with anyio.fail_after(20):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(journal.flush)
-            while files.syncs < 2:
+            while files.syncs == synced:
                 await anyio.lowlevel.checkpoint()
             tasks.cancel_scope.cancel()
         files.hang = None
@@ -216,11 +217,11 @@ async def test_what_is_asked_of_one_log_is_done_in_order_and_a_failure_stays_tha
 
     feed(journal, EVENTS[1:])
     files.hang, files.hanging_error = threading.Event(), IO_ERROR
-    hanging = files.hang
+    hanging, synced = files.hang, files.syncs
     with anyio.fail_after(20):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(flush)
-            while files.syncs < 2:
+            while files.syncs == synced:
                 await anyio.lowlevel.checkpoint()
             tasks.start_soon(flush)
             tasks.start_soon(close)
@@ -405,7 +406,7 @@ def file_size_limit(size: int):
 
 
 async def test_the_kernels_own_refusal_leaves_a_whole_log(path):
-    journal = JsonlJournal(HEADER, path, operations=FileOperations())
+    journal = JsonlJournal(HEADER, path, operations=FileOperations(), threads=DiskThreads())
     feed(journal, EVENTS[:2])
     journal.write_pending()
     before = path.read_bytes()
