@@ -11,7 +11,9 @@ from agent_loop.errors import HarnessError
 from agent_loop.vocabulary import JsonObject
 
 MAX_INTEGER: Final = 2**53 - 1
+MIN_INTEGER: Final = -MAX_INTEGER
 MAX_DEPTH: Final = 200
+_TOO_DEEP: Final = f"it is nested deeper than {MAX_DEPTH} levels, or contains itself"
 
 
 class InvalidEventError(HarnessError):
@@ -48,47 +50,45 @@ def copy_json(value: Any) -> Any:
 
 
 def _own(value: Any, depth: int) -> Any:
-    if type(value) is str:
-        if not value.isascii():
-            _check_text(value)
-        return value
     if type(value) is dict:
-        return _own_object(cast("JsonObject", value), _deeper(depth))
+        return _own_object(cast("JsonObject", value), depth)
     if type(value) is list:
-        below = _deeper(depth)
-        return [_own(item, below) for item in cast("list[Any]", value)]
-    if type(value) is int:
-        if not -MAX_INTEGER <= value <= MAX_INTEGER:
-            raise _Fault(f"an integer beyond 2^53-1 ({value.bit_length()} bits) does not survive every JSON reader")
-        return value
-    if value is None or type(value) is bool:
-        return value
-    if type(value) is float:
-        if not isfinite(value):
-            raise _Fault(f"{value} is not a JSON number")
-        return value
-    raise _Fault(f"a {type(value).__name__} is not JSON")
-
-
-def _deeper(depth: int) -> int:
-    if depth == 0:
-        raise _Fault(f"it is nested deeper than {MAX_DEPTH} levels, or contains itself")
-    return depth - 1
+        if not depth:
+            raise _Fault(_TOO_DEEP)
+        return [_own(item, depth - 1) for item in cast("list[Any]", value)]
+    _check_scalar(value)
+    return value
 
 
 def _own_object(value: JsonObject, depth: int) -> JsonObject:
-    owned: JsonObject = {}
+    if not depth:
+        raise _Fault(_TOO_DEEP)
+    owned = value.copy()
     for key, item in value.items():
         if type(key) is not str:
             raise _Fault(f"a key of type {type(key).__name__} is not JSON")
         if not key.isascii():
             _check_text(key)
+        kind = cast("type", type(item))
+        if kind is dict or kind is list:
+            owned[key] = _own(item, depth - 1)
         # most values of a chunk are short texts and small numbers: spare them the call
-        if (type(item) is str and item.isascii()) or (type(item) is int and -MAX_INTEGER <= item <= MAX_INTEGER):
-            owned[key] = item
-        else:
-            owned[key] = _own(item, depth)
+        elif not ((kind is str and item.isascii()) or (kind is int and MIN_INTEGER <= item <= MAX_INTEGER)):
+            _check_scalar(item)
     return owned
+
+
+def _check_scalar(value: Any) -> None:
+    if type(value) is str:
+        _check_text(value)
+    elif type(value) is int:
+        if not MIN_INTEGER <= value <= MAX_INTEGER:
+            raise _Fault(f"an integer beyond 2^53-1 ({value.bit_length()} bits) does not survive every JSON reader")
+    elif type(value) is float:
+        if not isfinite(value):
+            raise _Fault(f"{value} is not a JSON number")
+    elif value is not None and type(value) is not bool:
+        raise _Fault(f"a {type(value).__name__} is not JSON")
 
 
 def _check_text(text: str) -> None:

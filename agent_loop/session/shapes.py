@@ -7,7 +7,6 @@ nobody's business here; `StreamChunk` alone is closed.
 
 from typing import Any, Final, cast
 
-from agent_loop.session.events import is_known
 from agent_loop.vocabulary import JsonObject
 
 Fields = tuple[tuple[str, type], ...]
@@ -16,6 +15,7 @@ _TURN: Final[Fields] = (("turn", int),)
 _STEP: Final[Fields] = (("turn", int), ("step", int))
 _SAID: Final[Fields] = (("content", list), ("source", dict))
 
+# every known type
 _REQUIRED: Final[dict[str, Fields]] = {
     "turn/start": (*_TURN, ("trigger", dict)),
     "turn/end": (*_TURN, ("reason", dict)),
@@ -72,23 +72,26 @@ _INNER: Final[dict[str, tuple[tuple[str, Fields], ...]]] = {
     "assistant/message": (("usage", (("inputTokens", int), ("outputTokens", int))),),
     "tool/result": (("meta", ()), ("error", ())),
 }
+_WITH_BLOCKS: Final = frozenset(name for name, required in _REQUIRED.items() if ("content", list) in required)
 _WORDS: Final[dict[type, str]] = {int: "an integer", str: "a string", list: "a list", dict: "an object", bool: "a bool"}
 
 
 def shape_fault(event_type: str, data: Any) -> str | None:
     """What is wrong with the data of a known event, in words; None when nothing is, or when the type is unknown."""
-    if not is_known(event_type):
+    required = _REQUIRED.get(event_type)
+    if required is None:
         return None
     if type(data) is not dict:
         return "its data is not an object"
     known = cast("JsonObject", data)
-    fault = _fields_fault(_REQUIRED[event_type], known)
+    fault = _fields_fault(required, known)
     if fault is not None:
         return fault
     if event_type == "assistant/chunk":
         return _chunk_fault(known["chunk"])
-    fault = _inner_fault(_INNER.get(event_type, ()), known)
-    if fault is None and ("content", list) in _REQUIRED[event_type]:
+    if event_type in _INNER:
+        fault = _inner_fault(_INNER[event_type], known)
+    if fault is None and event_type in _WITH_BLOCKS:
         return _blocks_fault(known["content"])
     return fault
 

@@ -8,8 +8,8 @@ import pytest
 from agent_loop.session.json_check import MAX_INTEGER, InvalidEventError, copy_json, own_json
 
 
-def nested(levels: int) -> object:
-    value: object = "leaf"
+def nested(levels: int, leaf: object = "leaf") -> object:
+    value = leaf
     for _ in range(levels):
         value = [value]
     return value
@@ -86,8 +86,17 @@ def test_anything_else_is_refused_naming_the_event_and_the_reason(value, words):
     assert caught.value.code == "INVALID_EVENT"
 
 
-def test_two_hundred_levels_are_accepted():
+@pytest.mark.parametrize("value", [float("nan"), MAX_INTEGER + 1, "\ud800", (1,), Text("x"), Number.ONE, OrderedDict()])
+def test_what_is_refused_in_a_list_is_refused_as_a_field(value):
+    with pytest.raises(InvalidEventError):
+        own_json("x", {"field": value})
+
+
+def test_two_hundred_levels_are_accepted_and_not_one_more():
     assert own_json("x", nested(200)) == nested(200)
+    for deeper in (nested(200, leaf=[]), nested(200, leaf={})):
+        with pytest.raises(InvalidEventError, match="deeper than 200"):
+            own_json("x", deeper)
 
 
 def test_the_copy_shares_nothing_with_the_original():
