@@ -69,11 +69,12 @@ def _own_object(value: JsonObject, depth: int) -> JsonObject:
             raise _Fault(f"a key of type {type(key).__name__} is not JSON")
         if not key.isascii():
             _check_text(key)
-        kind = cast("type", type(item))
-        if kind is dict or kind is list:
-            owned[key] = _own(item, depth - 1)
         # most values of a chunk are short texts and small numbers: spare them the call
-        elif not ((kind is str and item.isascii()) or (kind is int and MIN_INTEGER <= item <= MAX_INTEGER)):
+        if type(item) is str and item.isascii():
+            continue
+        if type(item) is dict or type(item) is list:
+            owned[key] = _own(item, depth - 1)
+        elif not (type(item) is int and MIN_INTEGER <= item <= MAX_INTEGER):
             _check_scalar(item)
     return owned
 
