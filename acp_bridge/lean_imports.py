@@ -18,7 +18,7 @@ _METADATA = "importlib.metadata"
 def without_package_metadata() -> Generator[None]:
     """`importlib.metadata` is a stand-in that knows no version of anything.
 
-    pydantic loads it to look for plugins, httpcore2 to say its own version; with the mail parser and the archives
+    pydantic loads it to look for plugins; with the mail parser and the archives
     behind it the real one takes 3 MiB and a tenth of the start.
     """
     modules: dict[str, Any] = sys.modules

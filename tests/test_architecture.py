@@ -52,7 +52,8 @@ COMPOSED = {("bash_exec.sandbox", "bash_exec.local")}  # the sandbox is the loca
 # One foreign library, one importer.
 CONFINED = {
     "jsonrpc_base": ("acp_bridge.rpc.messages",),
-    "httpcore2": ("agent_loop.llm.openai_compat.network",),
+    "httptools": ("agent_loop.llm.openai_compat.connection",),
+    "truststore": ("agent_loop.llm.openai_compat.route",),
     "httpx2": ("agent_loop.mcp.remote",),
     "mcp": ("agent_loop.mcp",),
     "starlette": ("acp_bridge.ui.application",),
@@ -60,7 +61,7 @@ CONFINED = {
 }
 FORBIDDEN_WORDS = {"utils", "util", "helpers", "helper", "common", "base", "core", "manager", "misc"}
 # The light path answers `initialize` before these are imported.
-HEAVY = {"pydantic", "pydantic_core", "structlog", "anyio", "asyncio", "httpcore2", "httpx2", "mcp", "jsonrpc_base"}
+HEAVY = {"pydantic", "pydantic_core", "structlog", "anyio", "asyncio", "httptools", "httpx2", "mcp", "jsonrpc_base"}
 # `except Exception` stands at six walls: peer handler, turn, tool registry, presentation, listener, MCP server.
 WALLS = {
     "acp_bridge.rpc.incoming",  # peer handler
@@ -168,7 +169,7 @@ def test_the_module_keeps_the_plan(path: Path):
         ("acp_bridge.translate.v1.updates", "from acp_bridge.bridge import Bridge"),
         ("acp_bridge.testing.harness", "from acp_bridge.settings import Settings"),
         ("acp_bridge.rpc.peer", "import jsonrpc_base"),
-        ("agent_loop.llm.service", "import httpcore2"),
+        ("agent_loop.llm.service", "import httptools"),
         ("agent_loop.agent", "from mcp import types"),
         ("acp_bridge.bridge", "try:\n    pass\nexcept Exception:\n    pass"),
         ("acp_bridge.bridge", "try:\n    pass\nexcept:\n    pass"),

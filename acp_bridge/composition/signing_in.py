@@ -85,10 +85,10 @@ def _profiles(raw: RawConfig, flags: Flags, environment: Mapping[str, str]) -> d
 def _checking(profile: ProviderProfile) -> Callable[[str], Awaitable[KeyVerdict]]:
     async def check(key: str) -> KeyVerdict:
         # only who checks a key waits for the client library
-        from agent_loop.llm.openai_compat.http import HttpcoreTransport
+        from agent_loop.llm.openai_compat.http import TcpTransport
 
         try:
-            transport = HttpcoreTransport(profile.base_url)
+            transport = TcpTransport(profile.base_url)
         except LlmError as error:
             return KeyVerdict("unknown", error.message)
         try:

@@ -16,7 +16,6 @@ from agent_loop.llm.interruptible import Interruptible
 from agent_loop.llm.openai_compat.failures import http_failure, plain_answer
 from agent_loop.llm.openai_compat.images import image_urls
 from agent_loop.llm.openai_compat.models import ProviderProfile
-from agent_loop.llm.openai_compat.read_ahead import ReadAhead
 from agent_loop.llm.openai_compat.seam import HttpResponse, HttpTransport
 from agent_loop.llm.openai_compat.serialize import request_body
 from agent_loop.llm.openai_compat.sse import SseEvent, SseParser
@@ -61,19 +60,17 @@ class OpenAICompatAdapter(LlmAdapter):
             with Interruptible(request.signal, seconds=self._idle_timeout) as call:
                 key = (await call.wait(self._credential) or "").strip()
                 response = await self._post(request, key, call)
-                body: ReadAhead | None = None
                 try:
                     await self._check_head(response, call)
-                    body = ReadAhead(response, request.signal, seconds=self._idle_timeout)
                     parser = SseParser()
                     translator = StreamTranslator(self._provider.name)
                     while True:
-                        data = await body.next()
+                        data = await call.wait(response.read)
                         for event, payload in parser.feed(data) if data else _last_events(parser):
                             chunks = translator.feed(event, payload)
                             if translator.done:
                                 # so that the connection can serve the next step; not at any price
-                                await body.ended(seconds=_REST_SECONDS)
+                                await _read_the_rest(response)
                             for chunk in chunks:
                                 call.check()
                                 yield chunk
@@ -83,8 +80,6 @@ class OpenAICompatAdapter(LlmAdapter):
                             raise LlmError(f"{self._provider.name} ended its stream in mid-answer", "STREAM_CLOSED")
                 finally:
                     with anyio.move_on_after(_CLOSE_SECONDS, shield=True):
-                        if body is not None:
-                            await body.aclose()
                         await response.aclose()
         except TimeoutError:
             raise LlmError(f"{self._provider.name} sent nothing for {self._idle_timeout:g} s", "TIMEOUT") from None
@@ -176,10 +171,18 @@ class OpenAICompatAdapter(LlmAdapter):
         return body
 
 
-def _load_transport(base_url: str) -> HttpTransport:
-    from agent_loop.llm.openai_compat.http import HttpcoreTransport  # noqa: PLC0415 - not at start, and not on the loop
+async def _read_the_rest(response: HttpResponse) -> None:
+    # the answer is complete; a connection that breaks now is no failure of it
+    with anyio.move_on_after(_REST_SECONDS), suppress(LlmError):
+        more = True
+        while more:
+            more = bool(await response.read())
 
-    return HttpcoreTransport(base_url)
+
+def _load_transport(base_url: str) -> HttpTransport:
+    from agent_loop.llm.openai_compat.http import TcpTransport  # noqa: PLC0415 - not at start, and not on the loop
+
+    return TcpTransport(base_url)
 
 
 def _last_events(parser: SseParser) -> list[SseEvent]:

@@ -20,7 +20,7 @@ HEAVY = {
     "anyio",
     "structlog",
     "asyncio",
-    "httpcore2",
+    "httptools",
     "jsonrpc_base",
     "logging",
     "argparse",
@@ -73,9 +73,9 @@ async def test_where_a_setting_has_to_be_read_http_waits_for_the_first_prompt(tm
             await editor.initialize()
             session = await editor.new_session()
             await editor.update("available_commands_update")
-            assert "httpcore2" not in home.read(tmp_path / "imports")
+            assert "httptools" not in home.read(tmp_path / "imports")
             assert await editor.prompt(session) == "end_turn"
-            assert "httpcore2" in home.read(tmp_path / "imports")
+            assert "httptools" in home.read(tmp_path / "imports")
 
 
 async def test_without_a_key_sessions_open_and_the_first_prompt_names_the_fix(tmp_path):

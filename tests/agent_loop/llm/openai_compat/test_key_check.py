@@ -8,7 +8,7 @@ import pytest
 
 from acp_bridge.testing.model_server import model_server
 from agent_loop.errors import LlmError
-from agent_loop.llm.openai_compat.http import HttpcoreTransport
+from agent_loop.llm.openai_compat.http import TcpTransport
 from agent_loop.llm.openai_compat.key_check import check_key
 from agent_loop.llm.openai_compat.models import DEEPSEEK, ModelProfile, ProviderProfile
 from agent_loop.llm.openai_compat.seam import HttpResponse, HttpTransport
@@ -107,7 +107,7 @@ async def test_an_endpoint_that_is_silent_is_not_waited_for_long():
 async def test_over_real_http_the_model_that_is_asked_is_the_first_one():
     async with model_server([{"text": ["hi"]}]) as server:
         provider = dataclasses.replace(OTHER, base_url=f"{server.base_url}/v1/")
-        transport = HttpcoreTransport(provider.base_url)
+        transport = TcpTransport(provider.base_url)
         verdict = await check_key(provider, KEY, transport)
         await transport.aclose()
         asked = [(request.method, request.path, request.body.get("model")) for request in server.requests]
