@@ -57,8 +57,13 @@ class SecretRegistry:
         return "".join((*parts, text[position:])) if parts else text
 
     def redact_json(self, value: Any) -> Any:
-        """A JSON value with every text in it redacted, keys too; the value itself while no secret is registered."""
-        return value if self.empty else self._redact_json(value)
+        """A JSON value with every text in it redacted, keys too; the value itself when nothing in it can be a secret."""
+        if self.empty:
+            return value
+        texts: list[str] = []
+        _collect_texts(value, texts)
+        # one look at all its short texts together costs as much as at a single one; NUL, which no gap is, parts them
+        return value if self.text.is_clear("\0".join(texts)) else self._redact_json(value)
 
     def _redact_json(self, value: Any) -> Any:
         if type(value) is str:
@@ -156,6 +161,19 @@ class BytesRedactor:
     def finish(self) -> bytes:
         """The stream is over: what was held back, and of a secret that it was cut off in nothing."""
         return self._redactor.finish(cut=True).encode("latin-1")
+
+
+def _collect_texts(value: Any, texts: list[str]) -> None:
+    if type(value) is str:
+        texts.append(value)
+    elif type(value) is dict:
+        fields = cast("dict[str, Any]", value)
+        texts += fields
+        for item in fields.values():
+            _collect_texts(item, texts)
+    elif type(value) is list:
+        for item in cast("list[Any]", value):
+            _collect_texts(item, texts)
 
 
 def _latin(text: str) -> str:

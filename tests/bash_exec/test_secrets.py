@@ -175,6 +175,14 @@ def test_a_json_value_is_redacted_in_texts_and_keys():
     assert SecretRegistry().redact_json(value) is value
 
 
+def test_a_json_value_without_secrets_is_itself_and_neighbouring_texts_are_no_text():
+    value = {"a": ["hunt", "er22", {"hunt": "er22"}], "b": 1}
+    assert registry(NAME="hunter22").redact_json(value) is value
+    assert registry(NAME="hunter22").redact_json(["hunter", "22"]) == ["hunter", "22"]
+    long = {"a": "x" * 2000, "b": ["hunter22"]}
+    assert registry(NAME="hunter22").redact_json(long) == {"a": "x" * 2000, "b": ["[redacted:NAME]"]}
+
+
 def test_bytes_that_are_no_text_are_searched_as_they_are():
     secrets = SecretRegistry()
     secrets.add("É", "p4ss\udcffword")
