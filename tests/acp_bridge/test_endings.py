@@ -32,17 +32,27 @@ async def stop_on_signal_once(tasks, remembered):
 
 def test_it_leaves_when_its_threads_have_ended_and_what_was_printed_is_out():
     story = """
-import atexit, sys, threading
+import atexit, threading
 from acp_bridge.endings import leave
+
+class Late(threading.Thread):
+    asked = threading.Event()
+
+    def run(self):
+        self.asked.wait()
+        print("last words")
+
+    def join(self, timeout=None):
+        self.asked.set()
+        super().join(timeout)
+
 atexit.register(print, "taken apart")
 print("first words")
-threading.Thread(target=lambda: print(sys.stdin.read())).start()
+Late().start()
 threading.Thread(target=threading.Event().wait, daemon=True).start()
 leave(7)
 """
-    ended = subprocess.run(
-        [sys.executable, "-E", "-c", story], input="last words", capture_output=True, text=True, check=False
-    )
+    ended = subprocess.run([sys.executable, "-E", "-c", story], capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stdout, ended.stderr) == (7, "first words\nlast words\n", "")
 
 
