@@ -34,7 +34,13 @@ Objects = Annotated[list[Any], BeforeValidator(_empty_list)]
 class Incoming(BaseModel):
     """camelCase on the wire, snake_case here."""
 
-    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="ignore", frozen=True)
+    model_config = ConfigDict(
+        alias_generator=to_camel,
+        populate_by_name=True,
+        extra="ignore",
+        frozen=True,
+        defer_build=True,  # of these thirty a session reads five: the validators of the others need not be made
+    )
 
 
 class ClientCapabilities(Incoming):
