@@ -7,7 +7,7 @@ cannot be written.
 
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import aclosing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import anyio
@@ -52,17 +52,17 @@ class PromptInFlight:
     """A prompt that waits. `turn` is the turn that claimed its message; `withdrawn`: it never will be.
 
     `on_claim` is called when a turn claims it, `on_end` when that turn has ended, before it is answered: what is logged
-    there is shown before the answer.
+    there is shown before the answer. `answer` is called once, in the order of what is shown: behind every update of
+    that turn, before every one of the next.
     """
 
     message_id: str
     turn: int | None = None
     withdrawn: bool = False
-    answer: Stopped | Failed | None = None
     persisted: bool = True
     on_claim: Callable[[], None] = _nothing
     on_end: Callable[[TurnEndReason], None] = _nothing
-    done: anyio.Event = field(default_factory=anyio.Event)
+    answer: Callable[[Stopped | Failed], None] = _nothing
 
 
 class LiveSession:
@@ -104,8 +104,7 @@ class LiveSession:
         self._replayed = anyio.Event()
         self._replayed.set()
         self._in_flight = 0
-        self._answered = anyio.Event()
-        self._answered.set()
+        self._on_answered: list[Callable[[], None]] = []
         agent.congested = lambda: wire.congested
         self._scope = Scope()
         self._scope.own(agent.session.subscribe(self._on_event))
@@ -162,39 +161,48 @@ class LiveSession:
     def enqueue(self, message_id: str, blocks: list[Block], *, compaction: str | None = None) -> PromptInFlight:
         """Send a prompt to the agent; `compaction`: the wish for one, with these instructions.
 
-        Raises `HarnessError` (`BUSY`) when too many wait already.
+        What it calls is set before the next await. Raises `HarnessError` (`BUSY`) when too many wait already.
         """
         if sum(prompt.turn is None for prompt in self._prompts.values()) >= MAX_QUEUED:
             raise HarnessError(f"{MAX_QUEUED} prompts wait already; let one end or cancel", "BUSY")
         prompt = self._prompts[message_id] = PromptInFlight(message_id)
         self.agent.send(InboxMessage(message_id, blocks, USER, compaction), "next-turn", wakeup=True)
+        self._in_flight += 1
         return prompt
 
     async def settled(self, prompt: PromptInFlight) -> Stopped | Failed:
-        """Wait for the prompt's answer.
+        """Wait for how a prompt ends, whose `answer` this is.
 
-        The next turn is not shown before this answer was queued, which the caller does without another await.
+        The next turn is not shown before the answer was queued, which the caller does without another await.
         """
-        await prompt.done.wait()
+        ended: list[Stopped | Failed] = []
+        done = anyio.Event()
+
+        def answer(end: Stopped | Failed) -> None:
+            self._holds += 1
+            ended.append(end)
+            done.set()
+
+        prompt.answer = answer
+        await done.wait()
         self._call_later(0, self._release)
-        return prompt.answer or Stopped("cancelled")
+        return ended[0]
 
     @contextmanager
     def answering(self) -> Generator[None]:
         """Around the handling of a request about this session, up to its answer."""
-        if not self._in_flight:
-            self._answered = anyio.Event()
         self._in_flight += 1
         try:
             yield
         finally:
-            self._in_flight -= 1
-            if not self._in_flight:
-                self._answered.set()
+            self._answer_queued()
 
     async def answered(self) -> None:
         """Return when no request is being handled: every answer, and what was shown before it, was queued."""
-        await self._answered.wait()
+        while self._in_flight:
+            queued = anyio.Event()
+            self._on_answered.append(queued.set)
+            await queued.wait()
 
     def cancel_prompt(self, prompt: PromptInFlight) -> None:
         """`$/cancel_request` for one prompt: a queued one is withdrawn, the running one's turn is aborted."""
@@ -374,11 +382,17 @@ class LiveSession:
         del self._prompts[prompt.message_id]
 
         def give() -> None:
-            prompt.answer = answer
-            self._holds += 1  # until `settled` has handed the answer over
-            prompt.done.set()
+            prompt.answer(answer)
+            self._answer_queued()
 
         if self._holds:
             self._held.append(give)
         else:
             give()
+
+    def _answer_queued(self) -> None:
+        self._in_flight -= 1
+        if not self._in_flight:
+            waiting, self._on_answered = self._on_answered, []
+            for callback in waiting:
+                callback()

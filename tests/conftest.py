@@ -4,6 +4,7 @@ Profiles: `default` is quick, `long` (bin/test --long) digs. No deadline: shared
 """
 
 import signal
+from contextlib import suppress
 
 from hypothesis import HealthCheck, settings
 
@@ -16,3 +17,9 @@ settings.load_profile("default")
 # a suite that a shell has put into the background was told to ignore SIGINT, and so would be every program under test
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# callbacks of the loop make anyio's objects: where sniffio is installed it must be told what runs, as anyio.run does
+with suppress(ModuleNotFoundError):
+    import sniffio
+
+    sniffio.thread_local.name = "asyncio"

@@ -1,27 +1,38 @@
 """One incoming request while it is being handled.
 
 May not know: descriptors, methods. Invariant: a cancel acts at most once and never by itself answers the request — the
-peer answers when the handler has ended (contract acp.md §1).
+peer answers when the handler has ended, or what `answer` was given (contract acp.md §1).
 """
 
 from collections.abc import Callable
+from typing import Any
 
-import anyio
-
+from acp_bridge.rpc.errors import RpcError
 from acp_bridge.rpc.messages import RequestId
+
+Outcome = dict[str, Any] | RpcError
+"""The result of a request, or the error that it ended in."""
+
+
+def _nothing(*_args: object) -> None:
+    """Nobody waits."""
 
 
 class Call:
-    """What a handler may know and say about the request that it handles."""
+    """What a handler may know and say about the request that it handles.
 
-    __slots__ = ("_behind", "_on_cancel", "id", "method", "scope")
+    `answer` ends a request that was begun without a task (`Dispatcher.begin`), from anywhere: its answer is queued on
+    return. Once the request was answered it changes nothing.
+    """
+
+    __slots__ = ("_behind", "_on_cancel", "answer", "id", "method")
 
     def __init__(self, request_id: RequestId, method: str) -> None:
         self.id = request_id
         self.method = method
-        self.scope = anyio.CancelScope()
+        self.answer: Callable[[Outcome], None] = _nothing
         self._behind: list[Callable[[], None]] = []
-        self._on_cancel: Callable[[], None] = self.scope.cancel
+        self._on_cancel: Callable[[], None] = _nothing
 
     def after_response(self, callback: Callable[[], None]) -> None:
         """Run `callback` behind the successful response (never after an error).
@@ -46,7 +57,3 @@ class Call:
     def behind_response(self) -> list[Callable[[], None]]:
         """What `after_response` was given, in order."""
         return self._behind
-
-
-def _nothing() -> None:
-    """A second cancel."""

@@ -8,6 +8,7 @@ its end; what a handler raises never leaves here.
 import asyncio
 from abc import abstractmethod
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Protocol
 
 import anyio
@@ -38,8 +39,18 @@ class Dispatcher(Protocol):
         """Whether `method` is a notification that it knows; sent with an id, it is acted upon and answered `{}`."""
 
     @abstractmethod
-    async def request(self, method: str, params: dict[str, Any], call: Call) -> dict[str, Any]:
-        """Handle a request. Raises `RpcError`; anything else is a bug and answered −32603."""
+    def begin(self, method: str, params: dict[str, Any], call: Call) -> bool:
+        """Handle a request that needs no task of its own: True when `call.answer` will tell how it ended.
+
+        False when nothing was done, and `request` has to handle it. Raises as `request` does.
+        """
+
+    @abstractmethod
+    async def request(self, method: str, params: dict[str, Any], call: Call) -> dict[str, Any] | None:
+        """Handle a request; None when `call.answer` will tell how it ended.
+
+        Raises `RpcError`; anything else is a bug and answered −32603.
+        """
 
     @abstractmethod
     def notification(self, method: str, params: dict[str, Any]) -> None:
@@ -47,7 +58,7 @@ class Dispatcher(Protocol):
 
 
 class IncomingRequests:
-    """Runs each request as a task of `handlers` and queues its answer on `writer`."""
+    """Handles each request, as a task of `handlers` when it needs one, and queues its answer on `writer`."""
 
     def __init__(
         self, dispatcher: Dispatcher, *, handlers: anyio.abc.TaskGroup, writer: OrderedWriter, log: WireLog
@@ -56,23 +67,38 @@ class IncomingRequests:
         self._handlers = handlers
         self._writer = writer
         self._log = log
+        self._unanswered: set[Call] = set()
         self._calls: dict[RequestId, Call] = {}
 
+    def lone_request(self, message: RequestMessage) -> None:
+        """Handle a request that came in a piece of its own: there is nothing that it could overtake."""
+        self._request(message, self._begin)
+
     def request(self, message: RequestMessage) -> None:
-        """Start to handle a request."""
-        self._writer.admit()
-        if message.method == CANCEL_REQUEST or self._dispatcher.is_notification(message.method):
-            asyncio.get_running_loop().call_soon(self._act_and_answer, message)
-            return
-        call = Call(message.id, message.method)
-        # of two requests with one id both are answered, the later one is what a cancel can name
-        self._calls[call.id] = call
-        self._handlers.start_soon(self._handle, call, message.params)
+        """Handle a request, behind those received before it."""
+        self._request(message, self._start)
 
     def notification(self, message: NotificationMessage) -> None:
         """Act upon a notification, behind the requests received before it."""
         # a task takes its first step in the order in which it was started among the loop's callbacks
         asyncio.get_running_loop().call_soon(self._act, message.method, message.params)
+
+    def end(self) -> None:
+        """The connection is over: whatever no task has answered is answered as cancelled."""
+        for call in tuple(self._unanswered):
+            self._answer(call, RpcError(REQUEST_CANCELLED, "Request cancelled"))
+
+    def _request(self, message: RequestMessage, handle: Callable[[Call, dict[str, Any]], None]) -> None:
+        self._writer.admit()
+        if message.method == CANCEL_REQUEST or self._dispatcher.is_notification(message.method):
+            asyncio.get_running_loop().call_soon(self._act_and_answer, message)
+            return
+        call = Call(message.id, message.method)
+        call.answer = partial(self._answer, call)
+        self._unanswered.add(call)
+        # of two requests with one id both are answered, the later one is what a cancel can name
+        self._calls[call.id] = call
+        handle(call, message.params)
 
     def _act(self, method: str, params: dict[str, Any]) -> Exception | None:
         if method == CANCEL_REQUEST:
@@ -89,27 +115,52 @@ class IncomingRequests:
         if call is not None:
             call.cancel()
 
-    async def _handle(self, call: Call, params: dict[str, Any]) -> None:
-        with call.scope:
-            try:
-                frame = result_frame(call.id, await self._dispatcher.request(call.method, params, call))
-            except anyio.get_cancelled_exc_class():
-                self._answer(call, _failure(call.id, RpcError(REQUEST_CANCELLED, "Request cancelled")))
-                raise
-            except Exception as error:  # noqa: BLE001 - the peer handler wall: a bug costs its request, not the connection
-                if not isinstance(error, RpcError):
-                    self._log.warning("handler_failed", method=call.method, exc_info=error)
-                self._answer(call, _failure(call.id, error))
-            else:
-                self._answer(call, frame)
-                with self._writer.deferring():
-                    for callback in call.behind_response():
-                        self._contained(callback, call.method)
+    def _begin(self, call: Call, params: dict[str, Any]) -> None:
+        try:
+            begun = self._dispatcher.begin(call.method, params, call)
+        except Exception as error:  # noqa: BLE001 - the peer handler wall: a bug costs its request, not the connection
+            self._answer(call, error)
+        else:
+            if not begun:
+                self._start(call, params)
 
-    def _answer(self, call: Call, frame: bytes) -> None:
+    def _start(self, call: Call, params: dict[str, Any]) -> None:
+        scope = anyio.CancelScope()
+        call.on_cancel(scope.cancel)
+        self._handlers.start_soon(self._handle, call, params, scope)
+
+    async def _handle(self, call: Call, params: dict[str, Any], scope: anyio.CancelScope) -> None:
+        with scope:
+            try:
+                result = await self._dispatcher.request(call.method, params, call)
+            except anyio.get_cancelled_exc_class():
+                self._answer(call, RpcError(REQUEST_CANCELLED, "Request cancelled"))
+                raise
+            except Exception as error:  # noqa: BLE001 - the same wall
+                self._answer(call, error)
+            else:
+                if result is not None:
+                    self._answer(call, result)
+
+    def _answer(self, call: Call, outcome: dict[str, Any] | Exception) -> None:
+        if call not in self._unanswered:
+            return
+        self._unanswered.remove(call)
         if self._calls.get(call.id) is call:
             del self._calls[call.id]
-        self._writer.queue(frame)
+        if not isinstance(outcome, Exception):
+            try:
+                self._writer.queue(result_frame(call.id, outcome))
+            except ValueError as unwritable:
+                outcome = unwritable
+        if isinstance(outcome, Exception):
+            if not isinstance(outcome, RpcError):
+                self._log.warning("handler_failed", method=call.method, exc_info=outcome)
+            self._writer.queue(_failure(call.id, outcome))
+        elif behind := call.behind_response():
+            with self._writer.deferring():
+                for callback in behind:
+                    self._contained(callback, call.method)
 
     def _contained(self, action: Callable[[], None], method: str) -> Exception | None:
         try:

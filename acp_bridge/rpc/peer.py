@@ -6,7 +6,7 @@ do; every non-blank line gets at most one answer.
 """
 
 from collections.abc import Awaitable, Callable
-from contextlib import aclosing
+from functools import partial
 from typing import Any, assert_never
 
 import anyio
@@ -28,7 +28,7 @@ from acp_bridge.rpc.messages import (
     parse,
 )
 from acp_bridge.rpc.outgoing import Abort, OnLate, OutgoingRequests
-from acp_bridge.rpc.reader import read_chunks
+from acp_bridge.rpc.reader import read_pieces
 from acp_bridge.rpc.stdio import Stdio
 from acp_bridge.rpc.writer import OrderedWriter
 
@@ -76,9 +76,10 @@ class Peer:
         Then, in this order: our requests end with `ConnectionClosed`; `on_eof` settles what it owns; handlers still
         running are cancelled and answered; what is queued has one second to leave. Afterwards nothing is sent any more.
         """
+        handlers = anyio.create_task_group()
+        incoming = IncomingRequests(dispatcher, handlers=handlers, writer=self._writer, log=self._log)
         try:
-            async with anyio.create_task_group() as handlers:
-                incoming = IncomingRequests(dispatcher, handlers=handlers, writer=self._writer, log=self._log)
+            async with handlers:
                 with self._reading:
                     await self._read(incoming, preread)
                 self._end()
@@ -88,6 +89,7 @@ class Peer:
                     handlers.cancel_scope.cancel()
         finally:
             self._end()
+            incoming.end()
             with anyio.move_on_after(LAST_FLUSH_SECONDS, shield=True):
                 await self.flush()
                 self._writer.release()
@@ -146,13 +148,14 @@ class Peer:
         self._writer.lift_mark()
 
     async def _read(self, incoming: IncomingRequests, preread: bytes) -> None:
-        self._receive(incoming, self._splitter.feed(preread))
-        async with aclosing(read_chunks(self._read_fd)) as chunks:
-            async for chunk in chunks:
-                self._receive(incoming, self._splitter.feed(chunk))
+        self._take(incoming, preread)
+        await read_pieces(self._read_fd, partial(self._take, incoming))
         self._receive(incoming, self._splitter.finish())
         # what came with the end is acted upon before the end is
         await anyio.lowlevel.checkpoint()
+
+    def _take(self, incoming: IncomingRequests, piece: bytes) -> None:
+        self._receive(incoming, self._splitter.feed(piece))
 
     def _receive(self, incoming: IncomingRequests, frames: list[bytes | Oversize]) -> None:
         for frame in frames:
@@ -162,6 +165,8 @@ class Peer:
             else:
                 message = parse(frame)
             match message:
+                case RequestMessage() if len(frames) == 1:
+                    incoming.lone_request(message)
                 case RequestMessage():
                     incoming.request(message)
                 case NotificationMessage():

@@ -7,25 +7,29 @@ of the descriptor, since both say that the sender is gone.
 
 import asyncio
 import os
-from collections import deque
-from collections.abc import AsyncGenerator
+from collections.abc import Callable
 
+import anyio
 import anyio.to_thread
 
 _PIECE = 256 * 1024
 
 
-async def read_chunks(fd: int) -> AsyncGenerator[bytes]:
-    """Yield what arrives on `fd`, never empty, until its end. Cancellable while it waits."""
+async def read_pieces(fd: int, take: Callable[[bytes], None]) -> None:
+    """Give `take` what arrives on `fd`, never empty, until its end. Cancellable while it waits.
+
+    `take` is called in the callback that has read the piece: handed to a task, each would wait for another turn of the
+    loop.
+    """
     loop = asyncio.get_running_loop()
-    pieces: deque[bytes] = deque()
-    arrived = asyncio.Event()
+    ended = anyio.Event()
 
     def read() -> None:
-        pieces.append(_piece(fd))
-        if not pieces[-1]:
+        if piece := _piece(fd):
+            take(piece)
+        else:
             loop.remove_reader(fd)
-        arrived.set()
+            ended.set()
 
     try:
         # watched for as long as it is read: to begin anew with each piece costs each request two kernel calls
@@ -33,17 +37,10 @@ async def read_chunks(fd: int) -> AsyncGenerator[bytes]:
     except PermissionError:
         # epoll refuses regular files and /dev/null; their reads are short, but a thread keeps a slow disk off the loop
         while piece := await anyio.to_thread.run_sync(_piece, fd):
-            yield piece
+            take(piece)
         return
     try:
-        while True:
-            await arrived.wait()
-            arrived.clear()
-            while pieces:
-                piece = pieces.popleft()
-                if not piece:
-                    return
-                yield piece
+        await ended.wait()
     finally:
         loop.remove_reader(fd)
 

@@ -137,15 +137,16 @@ async def test_prompts_are_answered_cancelled_before_the_session_is_gone(tmp_pat
         running = await world.send_prompt(session)
         await world.update("agent_message_chunk")
         queued = await world.send_prompt(session, "and then")
+        command = await world.send_prompt(session, "/compact")
         ending = await world.send(method, sessionId=session)
         late = await world.send_prompt(session, "too late")
         answers = {}
-        while len(answers) < 4:
+        while len(answers) < 5:
             frame = await world.until(lambda frame: "method" not in frame)
             answers[frame["id"]] = frame
-    assert set(list(answers)[:2]) == {running, queued}
-    assert answers[running]["result"]["stopReason"] == "cancelled"
-    assert answers[queued]["result"]["stopReason"] == "cancelled"
+    assert set(list(answers)[:3]) == {running, queued, command}
+    for prompt in (running, queued, command):
+        assert answers[prompt]["result"]["stopReason"] == "cancelled"
     assert answers[ending]["result"] == {}
     assert answers[late]["error"]["code"] == -32002
     (reason,) = [event.data["reason"] for event in world.agents.events[session] if event.type == "turn/end"]

@@ -196,6 +196,25 @@ async def test_what_happens_while_a_transcript_is_shown_follows_it(tmp_path):
     assert shown == [user, "session_info_update", said, user, "current_mode_update", "config_option_update", said]
 
 
+async def test_a_prompt_that_ends_while_a_transcript_is_shown_is_answered_behind_it_and_a_close_waits(tmp_path):
+    gate = Gate()
+    async with bridge_world(says("one"), [gate], cwd=tmp_path, high_water=1) as world:
+        session = await world.new_session()
+        await world.prompt(session, "x" * 200_000)
+        prompt = await world.send_prompt(session, "two")
+        await gate.reached.wait()
+        world.updates.clear()
+        load = await world.send("session/load", sessionId=session, cwd=str(tmp_path), mcpServers=[])
+        while not world.client.peer.congested:
+            await world.agents.runtime.sleep(0)
+        agent = world.bridge.present(session).agent
+        closing = await world.send("session/close", sessionId=session)
+        await agent.when_idle()
+        assert (await world.until(lambda frame: "method" not in frame))["id"] == prompt
+        assert world.text("user_message_chunk").endswith("two"), "all that was to be shown was"
+        assert [(await world.until(lambda frame: "method" not in frame))["id"] for _ in range(2)] == [load, closing]
+
+
 async def test_two_loads_at_once_open_the_session_once(tmp_path):
     store = partial(JsonlSessionStore, tmp_path / "root")
     async with bridge_world(says("x"), cwd=tmp_path, store=store) as world:

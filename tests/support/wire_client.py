@@ -20,16 +20,25 @@ Handler = Callable[[dict[str, Any], Call], Awaitable[dict[str, Any]]]
 
 
 class ScriptedDispatcher:
-    """Handlers and listeners by method name; `echo` answers with its params."""
+    """Handlers, those that need no task and listeners by method name; `echo` answers with its params."""
 
     def __init__(self) -> None:
         self.handlers: dict[str, Handler] = {"echo": self._echo}
+        self.beginners: dict[str, Callable[[dict[str, Any], Call], None]] = {}
         self.listeners: dict[str, Callable[[dict[str, Any]], None]] = {}
 
     def is_notification(self, method: str) -> bool:
         return method in self.listeners
 
-    async def request(self, method: str, params: dict[str, Any], call: Call) -> dict[str, Any]:
+    def begin(self, method: str, params: dict[str, Any], call: Call) -> bool:
+        if method not in self.beginners:
+            return False
+        self.beginners[method](params, call)
+        return True
+
+    async def request(self, method: str, params: dict[str, Any], call: Call) -> dict[str, Any] | None:
+        if self.begin(method, params, call):
+            return None
         if method not in self.handlers:
             raise RpcError(METHOD_NOT_FOUND, "Method not found")
         return await self.handlers[method](params, call)

@@ -91,6 +91,11 @@ class Connection:
                 AUTH_REQUIRED, message, {"authRequired": True, "methods": list(self.methods), "details": message}
             )
 
+    def redacted(self, error: RpcError) -> RpcError:
+        """The same without secrets: results come from the log, which holds none; an error may quote anything."""
+        secrets = self.bridge.parts.secrets
+        return RpcError(error.code, secrets.redact(error.message), secrets.redact_json(error.data))
+
 
 def not_found(session_id: str) -> RpcError:
     """−32002 `Session not found`."""

@@ -15,18 +15,39 @@ from acp_bridge.rpc.call import Call
 from acp_bridge.rpc.codes import INTERNAL_ERROR, INVALID_PARAMS
 from acp_bridge.rpc.errors import RpcError
 from acp_bridge.schema import PromptParams, SchemaProblem, SessionParams
-from acp_bridge.translate.v1.prompts import to_prompt
+from acp_bridge.translate.v1.prompts import Prompt, to_prompt
 from acp_bridge.translate.v1.stops import Failed, Stopped
 from agent_loop.commands.seam import AgentFacts, BackgroundFact, Command, CommandContext, CommandResult
 from agent_loop.errors import HarnessError
 from agent_loop.vocabulary import Block
 
 
-async def prompt(connection: Connection, params: PromptParams, call: Call) -> dict[str, Any]:
-    """Run a command, or a turn; answers when the turn that claimed the message has ended."""
+def begin(connection: Connection, params: PromptParams, call: Call) -> bool:
+    """Send a prompt for the model on its way, which is all that needs a task of the agent and none of its own.
+
+    False when nothing was done: it is a command, or there is no such session, or not yet. Raises `RpcError`.
+    """
+    live = connection.bridge.present(params.session_id)
+    if live is None:
+        return False
+    taken = _taken(connection, live, params)
+    if connection.bridge.parts.commands.parse_line(_line(taken)):
+        return False
+    _send(connection, live, taken, call)
+    return True
+
+
+async def prompt(connection: Connection, params: PromptParams, call: Call) -> dict[str, Any] | None:
+    """Run a command, or send what could not `begin` at once."""
     live = connection.bridge.present(params.session_id) or await connection.require(params.session_id)
-    with live.answering():
-        return await _handle(connection, live, params, call)
+    taken = _taken(connection, live, params)
+    commands = connection.bridge.parts.commands
+    if (parsed := commands.parse_line(_line(taken))) and (command := commands.get(parsed[0])):
+        given = CommandInput(parsed[1], tuple(taken.blocks[1:]))
+        with live.answering(), _busy():
+            return await _run_command(connection, live, command, _line(taken), given, call)
+    _send(connection, live, taken, call)
+    return None
 
 
 def cancel(connection: Connection, params: SessionParams) -> None:
@@ -35,26 +56,34 @@ def cancel(connection: Connection, params: SessionParams) -> None:
         live.agent.cancel("session/cancel")
 
 
-async def _handle(connection: Connection, live: LiveSession, params: PromptParams, call: Call) -> dict[str, Any]:
+def _taken(connection: Connection, live: LiveSession, params: PromptParams) -> Prompt:
     try:
-        blocks, attachments = to_prompt(
-            params.prompt, images=connection.images, redact=live.agent.session.secrets.redact
-        )
+        return to_prompt(params.prompt, images=connection.images, redact=live.agent.session.secrets.redact)
     except SchemaProblem as error:
         raise RpcError(INVALID_PARAMS, f"Invalid params: {error}") from error
-    commands = connection.bridge.parts.commands
-    line = blocks[0]["text"] if blocks[0]["type"] == "text" else ""
-    if (parsed := commands.parse_line(line)) and (command := commands.get(parsed[0])):
-        given = CommandInput(parsed[1], tuple(blocks[1:]))
-        with _busy():
-            return await _run_command(connection, live, command, line, given, call)
+
+
+def _line(taken: Prompt) -> str:
+    first = taken.blocks[0]
+    return first["text"] if first["type"] == "text" else ""
+
+
+def _send(connection: Connection, live: LiveSession, taken: Prompt, call: Call) -> None:
+    """Answered when the turn that claims the message has ended."""
     connection.require_credential(live.agent.options.provider)
     with _busy():
-        waiting = live.enqueue(connection.bridge.parts.runtime.new_id(), blocks)
-    for data in attachments:
+        waiting = live.enqueue(connection.bridge.parts.runtime.new_id(), taken.blocks)
+
+    def answer(ended: Stopped | Failed) -> None:
+        if isinstance(ended, Stopped):
+            call.answer(_result(ended, persisted=waiting.persisted))
+        else:
+            call.answer(connection.redacted(RpcError(INTERNAL_ERROR, ended.message, ended.data)))
+
+    waiting.answer = answer
+    for data in taken.attachments:
         live.agent.session.keep(data)
     call.on_cancel(lambda: live.cancel_prompt(waiting))
-    return _answer(await live.settled(waiting), persisted=waiting.persisted)
 
 
 @contextmanager
@@ -67,10 +96,8 @@ def _busy() -> Generator[None]:
         ) from error
 
 
-def _answer(answer: Stopped | Failed, *, persisted: bool) -> dict[str, Any]:
-    if isinstance(answer, Failed):
-        raise RpcError(INTERNAL_ERROR, answer.message, answer.data)
-    result: dict[str, Any] = {"stopReason": answer.reason}
+def _result(ended: Stopped, *, persisted: bool) -> dict[str, Any]:
+    result: dict[str, Any] = {"stopReason": ended.reason}
     if not persisted:
         result["_meta"] = {"dsh": {"persistence": "failed"}}
     return result
@@ -91,9 +118,9 @@ async def _run_command(
         connection.require_credential(live.agent.options.provider)
         await command.run(_context(connection, live, run, given), given.argument)
         # its turn was flushed; and the next one is shown behind this answer
-        return _answer(run.stopped, persisted=run.persisted)
+        return _result(run.stopped, persisted=run.persisted)
     await _run_at_once(connection, live, command, run, given)
-    return _answer(run.stopped, persisted=await live.agent.session.flush())
+    return _result(run.stopped, persisted=await live.agent.session.flush())
 
 
 async def run_line(connection: Connection, session_id: str, line: str) -> CommandResult | None:

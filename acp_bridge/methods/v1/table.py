@@ -6,7 +6,7 @@ May not know: what a method does. Invariant: what is not in the table is −3260
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from acp_bridge.methods.v1 import connection as connecting
 from acp_bridge.methods.v1 import listing, options, sessions
@@ -31,7 +31,8 @@ from acp_bridge.schema import (
     parse,
 )
 
-Handler = Callable[[Connection, Any, Call], Awaitable[dict[str, Any]]]
+_Params = TypeVar("_Params", bound=Incoming)
+Handler = Callable[[Connection, Any, Call], Awaitable[dict[str, Any] | None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,16 +75,23 @@ class V1Dispatcher:
         """The notifications that a client may send."""
         return method == CANCEL
 
-    async def request(self, method: str, params: dict[str, Any], call: Call) -> dict[str, Any]:
+    def begin(self, method: str, params: dict[str, Any], call: Call) -> bool:
+        """Prompts for the model need no task: the agent has one. Raises `RpcError`, without secrets."""
+        if method != "session/prompt" or not self._connection.initialized:
+            return False
+        try:
+            return prompting.begin(self._connection, _parsed(PromptParams, params), call)
+        except RpcError as error:
+            raise self._connection.redacted(error) from error
+
+    async def request(self, method: str, params: dict[str, Any], call: Call) -> dict[str, Any] | None:
         """Parse and handle. Raises `RpcError`, without secrets."""
         try:
             return await self._handle(method, params, call)
         except RpcError as error:
-            # results come from the log, which holds none; an error may quote anything
-            secrets = self._connection.bridge.parts.secrets
-            raise RpcError(error.code, secrets.redact(error.message), secrets.redact_json(error.data)) from error
+            raise self._connection.redacted(error) from error
 
-    async def _handle(self, method: str, params: dict[str, Any], call: Call) -> dict[str, Any]:
+    async def _handle(self, method: str, params: dict[str, Any], call: Call) -> dict[str, Any] | None:
         if method == "initialize":
             return await connecting.initialize(self._connection, params)
         if not self._connection.initialized:
@@ -91,11 +99,7 @@ class V1Dispatcher:
         row = METHODS.get(method)
         if row is None:
             raise RpcError(METHOD_NOT_FOUND, f"Method not found: {method:.200}")
-        try:
-            parsed = parse(row.params, params)
-        except SchemaProblem as error:
-            raise RpcError(INVALID_PARAMS, f"Invalid params: {error}") from error
-        return await row.handler(self._connection, parsed, call)
+        return await row.handler(self._connection, _parsed(row.params, params), call)
 
     def notification(self, method: str, params: dict[str, Any]) -> None:
         """Act on a known notification; everything else, malformed ones included, is ignored."""
@@ -106,3 +110,10 @@ class V1Dispatcher:
         except SchemaProblem:
             return
         prompting.cancel(self._connection, parsed)
+
+
+def _parsed(model: type[_Params], params: dict[str, Any]) -> _Params:
+    try:
+        return parse(model, params)
+    except SchemaProblem as error:
+        raise RpcError(INVALID_PARAMS, f"Invalid params: {error}") from error

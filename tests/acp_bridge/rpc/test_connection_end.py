@@ -88,6 +88,20 @@ async def test_what_is_deferred_at_eof_leaves_still_later_than_its_response():
         assert client.writes == 2
 
 
+async def test_a_request_that_needs_no_task_is_answered_at_the_end_too():
+    async with wire() as client:
+        calls = []
+        client.dispatcher.beginners["later"] = lambda _params, call: calls.append(call)
+        await client.send({"id": 1, "method": "later"})
+        await client.assert_quiet()
+        client.close_input()
+        assert await client.frame() == {"id": 1, "error": {"code": -32800, "message": "Request cancelled"}}
+        calls[0].answer({"too": "late"})
+        with anyio.fail_after(20):
+            await client.served.wait()
+    assert client.writes == 2
+
+
 async def test_stop_acts_as_eof():
     async with wire() as client:
         client.dispatcher.handlers["hold"] = hold

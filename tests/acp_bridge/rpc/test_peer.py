@@ -219,6 +219,41 @@ async def test_two_requests_with_one_id_are_both_answered():
         assert await client.frame() == {"id": 1, "result": {"late": True}}
 
 
+async def test_a_request_that_needs_no_task_is_answered_by_its_call_once():
+    async with wire() as client:
+        calls = []
+        client.dispatcher.beginners["later"] = lambda _params, call: calls.append(call)
+        await client.send({"id": 1, "method": "later"})
+        await client.send({"id": 2, "method": "later"}, {"id": 3, "method": "later"})
+        await client.assert_quiet()
+        assert [call.id for call in calls] == [1, 2, 3]
+        calls[1].after_response(lambda: client.peer.notify("behind", {}))
+        for call, outcome in zip(calls, ({"a": 1}, {"b": 2}, RpcError(-32000, "no")), strict=True):
+            call.answer(outcome)
+            call.answer({"again": True})
+            call.cancel()
+        assert await client.frames(4) == [
+            {"id": 1, "result": {"a": 1}},
+            {"id": 2, "result": {"b": 2}},
+            {"id": 3, "error": {"code": -32000, "message": "no"}},
+            {"method": "behind", "params": {}},
+        ]
+
+
+async def test_a_request_that_cannot_begin_or_whose_result_is_no_json_costs_nothing_else():
+    async with wire() as client:
+        client.dispatcher.beginners |= {
+            "bug": lambda _params, _call: 1 / 0,
+            "odd": lambda _params, call: call.answer({"a": object()}),
+        }
+        for request_id, method in ((1, "bug"), (2, "odd")):
+            await client.send({"id": request_id, "method": method})
+            frame = await client.frame()
+            assert (frame["id"], frame["error"]["code"]) == (request_id, -32603)
+        assert [details["method"] for details in client.log.named("handler_failed")] == ["bug", "odd"]
+        await client.assert_quiet()
+
+
 async def test_what_is_put_behind_a_response_leaves_in_a_later_write():
     async with wire() as client:
 

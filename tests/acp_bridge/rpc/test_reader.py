@@ -6,12 +6,14 @@ import socket
 import anyio
 import pytest
 
-from acp_bridge.rpc.reader import read_chunks
+from acp_bridge.rpc.reader import read_pieces
 
 
 async def read_all(fd: int) -> bytes:
+    pieces = []
     with anyio.fail_after(20):
-        return b"".join([piece async for piece in read_chunks(fd)])
+        await read_pieces(fd, pieces.append)
+    return b"".join(pieces)
 
 
 async def test_a_pipe_is_read_to_its_end_in_the_mode_it_has():
