@@ -57,7 +57,7 @@ class SecretRegistry:
         return "".join((*parts, text[position:])) if parts else text
 
     def redact_json(self, value: Any) -> Any:
-        """A JSON value with every text in it redacted, keys too; the value itself when nothing in it can be a secret."""
+        """A JSON value with every text in it redacted, keys too; the value itself when none can hold a secret."""
         if self.empty:
             return value
         texts: list[str] = []
