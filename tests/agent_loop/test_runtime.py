@@ -16,8 +16,10 @@ async def test_the_system_runtime_is_the_real_thing():
         await runtime.sleep(0.001)
         await runtime.sleep(-1)
     assert runtime.monotonic() > first
-    assert runtime.new_id() != runtime.new_id()
-    uuid.UUID(runtime.new_id())
+    ids = {runtime.new_id() for _ in range(64)}
+    assert len(ids) == 64
+    assert all(str(uuid.UUID(each)) == each and uuid.UUID(each).version == 4 for each in ids)
+    assert {uuid.UUID(each).variant for each in ids} == {uuid.RFC_4122}
     assert 0 <= runtime.jitter() < 1
 
 

@@ -15,13 +15,15 @@ _MARK = "\x00"
 
 
 class ChunkFrames:
-    """For one session: remembers the two ends of the frames of the message that is being streamed."""
+    """For one session: remembers what stands around the text in the frames of the message that is being streamed."""
 
     def __init__(self, session_id: str) -> None:
         self._session_id = session_id
         self._message: tuple[str, int, int] | None = None
         self._before = b""
         self._after = b""
+        # by kind: the line up to its text, from there up to the number of its message, and from there on
+        self._lines: dict[str, tuple[bytes, bytes, bytes]] = {}
 
     def frame(self, data: JsonObject) -> bytes | None:
         """The line for the data of an `assistant/chunk`; None for one that is not exactly one frame."""
@@ -39,9 +41,16 @@ class ChunkFrames:
 
     def _remember(self, message: tuple[str, int, int]) -> None:
         kind, turn, step = message
-        name, letter = _KINDS[kind]
-        update = text_update(name, _MARK, f"{letter}{turn}.{step}")
-        line = notification_frame("session/update", {"sessionId": self._session_id, "update": update})
-        # a session id is text of others: the mark that is meant stands behind the last one it could hold
-        self._before, _, self._after = line.rpartition(encode(_MARK))
+        self._before, between, end = self._lines.get(kind) or self._line(kind)
+        self._after = b"%b%d.%d%b" % (between, turn, step, end)
         self._message = message
+
+    def _line(self, kind: str) -> tuple[bytes, bytes, bytes]:
+        name, letter = _KINDS[kind]
+        update = text_update(name, _MARK, letter + _MARK)
+        line = notification_frame("session/update", {"sessionId": self._session_id, "update": update})
+        # a session id is text of others: the marks that are meant stand behind the last one it could hold
+        rest, _, end = line.rpartition(encode(_MARK)[1:-1])
+        before, _, between = rest.rpartition(encode(_MARK))
+        self._lines[kind] = before, between, end
+        return before, between, end

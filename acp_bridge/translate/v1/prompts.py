@@ -55,7 +55,9 @@ def to_prompt(contents: list[dict[str, Any]], *, images: bool, redact: Redact) -
 def _to_block(where: str, content: dict[str, Any], attachments: list[bytes], *, images: bool, redact: Redact) -> Block:
     match content.get("type"):
         case "text":
-            return {"type": "text", "text": parse(TextContent, content).text}
+            text = content.get("text")
+            # nearly every block is one that its model would take as it is
+            return {"type": "text", "text": text if isinstance(text, str) else parse(TextContent, content).text}
         case "resource_link":
             link = parse(ResourceLink, content)
             fields = link.model_dump(by_alias=True, exclude_none=True)
