@@ -12,11 +12,12 @@ import anyio
 
 from agent_loop.abort import AbortController
 from agent_loop.compaction import plan_room
+from agent_loop.composer import Composer
 from agent_loop.errors import AgentDisposedError
 from agent_loop.hooks import Hooks
 from agent_loop.inbox import COMPACTION, Inbox, InboxMessage, Pending, Target
 from agent_loop.llm.fingerprint import Scrub
-from agent_loop.llm.history import Normaliser, ReasoningPolicy
+from agent_loop.llm.history import ReasoningPolicy
 from agent_loop.llm.service import LlmService
 from agent_loop.prompt import roots_section
 from agent_loop.runtime import Runtime
@@ -89,8 +90,8 @@ class Agent:
         self._services = services
         self._release = release
         self._inbox = Inbox()
-        self._normalise = Normaliser()
-        self._scrub = Scrub(cwd=cwd, session_id=session.id, spill_root=options.spill_root)
+        scrub = Scrub(cwd=cwd, session_id=session.id, spill_root=options.spill_root)
+        self._composer = Composer(scrub=scrub, secrets=session.secrets)
         self._status: Status = "idle"
         self._settled = anyio.Event()
         self._abort: AbortController | None = None  # of the running turn
@@ -269,8 +270,7 @@ class Agent:
             tools=services.tools,
             dispatch=self._dispatch,
             hooks=services.hooks,
-            normalise=self._normalise,
-            scrub=self._scrub,
+            composer=self._composer,
             signal=abort.signal,
         )
         self._turn = Turn(context, self._inbox, disposed=lambda: self.disposed, flush_seconds=services.flush_seconds)

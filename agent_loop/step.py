@@ -12,15 +12,15 @@ from typing import Any, Final, cast
 from anyio.lowlevel import checkpoint
 
 from agent_loop.abort import AbortSignal, cancel_on_abort
+from agent_loop.composer import Composer
 from agent_loop.errors import LlmError
 from agent_loop.hooks import Hooks
 from agent_loop.llm.assembler import BlockAssembler
 from agent_loop.llm.chunk_redactor import ChunkRedactor
-from agent_loop.llm.fingerprint import Scrub, fingerprint, request_parameters
-from agent_loop.llm.history import Normaliser, ReasoningPolicy
+from agent_loop.llm.history import ReasoningPolicy
 from agent_loop.llm.seam import LlmRequest, RetryNotice
 from agent_loop.llm.service import LlmService
-from agent_loop.prompt import Sections, render
+from agent_loop.prompt import Sections
 from agent_loop.session.log import Session
 from agent_loop.tools.call_ids import CallIds
 from agent_loop.tools.dispatch import ToolDispatch
@@ -65,8 +65,7 @@ class TurnContext:
     tools: ToolRegistry
     dispatch: ToolDispatch
     hooks: Hooks
-    normalise: Normaliser
-    scrub: Scrub
+    composer: Composer
     signal: AbortSignal
 
     def notify(self, name: str, *args: Any) -> None:
@@ -179,7 +178,7 @@ async def prepare_request(
 
     `messages` in place of the history; `purpose`: what the call is for, when it is no answer to anybody.
     """
-    session, options = context.session, context.options
+    session, options, composer = context.session, context.options, context.composer
 
     def log_retry(notice: RetryNotice) -> None:
         session.append(
@@ -203,7 +202,7 @@ async def prepare_request(
             session_id=session.id,
             turn=turn,
             step=step,
-            system=session.secrets.redact_json(render(sections)),
+            system=composer.system(sections),
             tools=context.tools.schemas(session.id),
             on_retry=log_retry,
             provider=options.provider,
@@ -211,31 +210,11 @@ async def prepare_request(
             attachment=session.attachment,
         ),
     )
-    sent = context.normalise(asked.messages, reasoning=options.reasoning, merge_users=options.merge_users)
+    sent = composer.normalise(asked.messages, reasoning=options.reasoning, merge_users=options.merge_users)
     request = asked if sent is asked.messages else replace(asked, messages=sent)
-    header = _header(context, request)
+    header = composer.header(request, provider=options.provider, last=session.last_request)
     session.append("request/header", header if purpose is None else {**header, "purpose": purpose})
     return request
-
-
-def _header(context: TurnContext, request: LlmRequest) -> JsonObject:
-    header: JsonObject = {
-        "turn": request.turn,
-        "step": request.step,
-        "model": request.model,
-        "provider": context.options.provider,
-        "fingerprint": fingerprint(request, scrub=context.scrub),
-    }
-    last = context.session.last_request
-    parameters = request_parameters(request)
-    # a part that was never logged reads as its empty value
-    if (request.system or "") != (last.system or ""):
-        header["system"] = request.system or ""
-    if request.tools != (last.tools or []):
-        header["tools"] = request.tools
-    if parameters != (last.parameters or {}):
-        header["parameters"] = parameters
-    return header
 
 
 async def pull(context: TurnContext, request: LlmRequest, ids: CallIds, redactor: ChunkRedactor) -> StepResult:

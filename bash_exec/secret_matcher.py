@@ -73,6 +73,11 @@ class Matcher:
         """True while no form was added."""
         return not self._marks
 
+    @property
+    def forms(self) -> int:
+        """How many forms were added."""
+        return len(self._marks)
+
     def add(self, form: str, mark: str, *, dumped: bool) -> None:
         """`mark` stands for `form`; a form that is known keeps its mark. `dumped`: gaps may interrupt it."""
         if form in self._marks:

@@ -42,6 +42,11 @@ class SecretRegistry:
         """True while no secret is registered."""
         return self.text.empty
 
+    @property
+    def forms(self) -> int:
+        """How many forms are registered: a text that was redacted with as many needs it no second time."""
+        return self.text.forms
+
     def redact(self, text: str, *, cut: bool = False) -> str:
         """`text` with `[redacted:NAME]` for each secret; the same object when there is none.
 

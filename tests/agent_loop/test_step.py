@@ -311,6 +311,18 @@ async def test_a_secret_in_an_answer_a_prompt_or_the_system_prompt_reaches_neith
         assert second.messages[1]["content"] == [{"type": "text", "text": shown}]
 
 
+async def test_a_key_that_becomes_known_later_leaves_the_system_prompt_then():
+    async with agent_world(fallback=says("ok")) as world:
+        agent = world.agent(system_prompt=(PromptSection("role", 0, f"Never say {KEY}."),))
+        await world.prompt(agent)
+        world.secrets.add("KEY", KEY)
+        await world.prompt(agent)
+        assert [request.system for request in world.adapter.requests] == [
+            f"Never say {KEY}.",
+            "Never say [redacted:KEY].",
+        ]
+
+
 async def test_a_call_runs_with_its_secret_and_is_logged_without_it():
     tool = ScriptedTool()
     async with agent_world(calls(("call-1", "echo", {"value": f"a {KEY}"})), says("ok")) as world:
