@@ -4,7 +4,7 @@ May not know: editors, protocols, concrete models and tools. Invariant: there is
 while `status` is `running`, and no message is lost except by `cancel`, `withdraw` or `dispose`.
 """
 
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -13,6 +13,7 @@ import anyio
 from agent_loop.abort import AbortController
 from agent_loop.compaction import plan_room
 from agent_loop.composer import Composer
+from agent_loop.drivers import Driver
 from agent_loop.errors import AgentDisposedError
 from agent_loop.hooks import Hooks
 from agent_loop.inbox import COMPACTION, Inbox, InboxMessage, Pending, Target
@@ -38,7 +39,7 @@ Status = Literal["idle", "running"]
 
 @dataclass(frozen=True, slots=True)
 class AgentServices:
-    """What all agents share. `start` runs a coroutine function as a task that outlives the caller's.
+    """What all agents share. `start` runs a driver as a task that outlives the caller's.
 
     `flush_seconds` bounds the flush at the end of a turn; `dispose_seconds` bounds the wait for a turn that was told to
     end: above the tools' grace and that flush, so that only a body which shields itself from cancellation needs more.
@@ -49,7 +50,7 @@ class AgentServices:
     policy: PermissionPolicy
     hooks: Hooks
     runtime: Runtime
-    start: Callable[[Callable[[], Coroutine[Any, Any, None]]], None]
+    start: Callable[[Driver], None]
     flush_seconds: float
     dispose_seconds: float
 

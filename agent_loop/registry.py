@@ -5,13 +5,13 @@ the registry returns that very object; an agent leaves after its last `turn/end`
 is let go.
 """
 
-from collections.abc import Callable, Coroutine, Iterable
-from typing import Any
+from collections.abc import Iterable
 
 import anyio
 from anyio.abc import TaskGroup
 
 from agent_loop.agent import Agent, AgentOptions, AgentServices
+from agent_loop.drivers import Drivers
 from agent_loop.errors import DuplicateError
 from agent_loop.hooks import Hooks
 from agent_loop.llm.service import LlmService
@@ -42,9 +42,7 @@ class AgentRegistry:
         flush_seconds: float = 5.0,
         dispose_seconds: float = 15.0,
     ) -> None:
-        def start(driver: Callable[[], Coroutine[Any, Any, None]]) -> None:
-            task_group.start_soon(driver)
-
+        self._drivers = Drivers(task_group)
         self._sessions = sessions
         self._hooks = hooks
         self._services = AgentServices(
@@ -53,7 +51,7 @@ class AgentRegistry:
             policy=policy,
             hooks=hooks,
             runtime=runtime,
-            start=start,
+            start=self._drivers.start,
             flush_seconds=flush_seconds,
             dispose_seconds=dispose_seconds,
         )
@@ -119,7 +117,8 @@ class AgentRegistry:
         return tuple(agent for agent in self._agents.values() if agent.owner is None)
 
     async def dispose_all(self) -> None:
-        """Dispose every live agent, side by side."""
+        """Dispose every live agent, side by side; no task of theirs waits for another agent any more."""
+        self._drivers.close()
         async with anyio.create_task_group() as tasks:
             for agent in self.list():
                 tasks.start_soon(agent.dispose)
