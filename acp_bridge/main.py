@@ -146,9 +146,10 @@ def run(
     """Import the heavy half, make the settings, serve. Returns the exit code."""
     # there are no plugins, and the search would read what every installed package says of itself; no child sees this
     os.environ["PYDANTIC_DISABLE_PLUGINS"] = "__all__"
+    from acp_bridge.kept_bytecode import compiled_once
     from acp_bridge.lean_imports import without_garbage_collection, without_package_metadata
 
-    with without_package_metadata(), without_garbage_collection():
+    with without_package_metadata(), without_garbage_collection(), compiled_once():
         import anyio
         import platformdirs
 
