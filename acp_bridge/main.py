@@ -6,6 +6,7 @@ is why `run` imports where it uses.
 
 import os
 import sys
+from contextlib import suppress
 from importlib import import_module
 from typing import NoReturn
 
@@ -161,6 +162,9 @@ def run(
         from acp_bridge.logs import Log
         from acp_bridge.settings import SettingsError, load_settings
 
+        with suppress(ImportError):
+            # what `anyio.run` would load: here its data classes cost less
+            import_module("anyio._backends._asyncio")
         if greeting.opened is not None:
             # the client has its session, so nobody waits until a person has written a prompt
             import_module("agent_loop.llm.openai_compat.http")

@@ -6,7 +6,6 @@ refused by name; whatever stands in the file, it never fails a session, and noth
 
 import os
 import stat
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, cast
@@ -51,6 +50,8 @@ def project_config(cwd: str, config: Config) -> ProjectConfig | None:
     path = project_file(cwd)
     if path is None:
         return None
+    import tomllib  # noqa: PLC0415 - most projects have no file
+
     try:
         table = tomllib.loads(_text(path))
     except (OSError, ValueError) as error:

@@ -5,7 +5,6 @@ and after parsing nobody checks a shape again.
 """
 
 from typing import Annotated, Any, Literal, TypeVar, cast
-from urllib.parse import urlsplit
 
 from pydantic import (
     AfterValidator,
@@ -92,6 +91,8 @@ def _pairs(value: Any) -> object:
 
 
 def _has_address(url: str) -> str:
+    from urllib.parse import urlsplit  # noqa: PLC0415 - few sessions have servers at an address
+
     if not urlsplit(url).hostname:
         raise ValueError("has no host")
     return url

@@ -5,7 +5,6 @@ secret is registered before anything is started with it; after `release` nothing
 """
 
 from collections.abc import Sequence
-from urllib.parse import parse_qsl, urlsplit
 
 import anyio
 from anyio.abc import TaskGroup
@@ -56,6 +55,8 @@ def learn_secrets(entry: Entry, secrets: SecretRegistry) -> None:
         for name, value in entry.environment.items():
             secrets.add(name, value)
         return
+    from urllib.parse import parse_qsl, urlsplit  # noqa: PLC0415 - few sessions have servers at an address
+
     for name, value in entry.headers.items():
         secrets.add(name, value)
         # of `Bearer …` the second word is the secret that may appear elsewhere
