@@ -130,7 +130,8 @@ FAULTS: dict[str, Fault] = {
     "update-first": Fault("Updates a card before it is announced.", ("TOOL-02", "LOAD-02", "TOOL-07")),
     "announces-twice": Fault("Announces each card twice.", ("TOOL-02",)),
     "status-back": Fault("Sets a card that runs back to pending.", ("TOOL-03",)),
-    "open-cards-at-end": Fault("Never ends a card.", ("TOOL-03", "FS-02", "LOAD-01", "PERM-04", "TOOL-08")),
+    # what a card shows at its end stays unseen
+    "open-cards-at-end": Fault("Never ends a card.", ("TOOL-03", "FS-02", "LOAD-01", "PERM-04", "TOOL-08"), alone=True),
     "content-deltas": Fault("Sends the last line of an output as its content.", ("TOOL-04",)),
     "raw-strings": Fault("Sends rawInput and rawOutput as strings.", ("TOOL-05",)),
     "empty-old-text": Fault("Shows every file as empty before an edit.", ("TOOL-06", "PERM-03")),
