@@ -1,7 +1,9 @@
-"""What only this product can check of a replayed scenario (`--acp-scenarios snapshots`)."""
+"""What only this product can check of a replayed scenario (`--acp-scenarios snapshots`); how the suite is collected."""
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Generator
 from typing import TYPE_CHECKING
 
 import pytest
@@ -39,3 +41,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for number, of_one in enumerate(altered.values()):
         for item in of_one[: -1 if number % 3 == 0 else None]:
             item.add_marker(pytest.mark.long)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Thousands of modules and items are made that stay: to look for garbage among them is a third of the work."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
