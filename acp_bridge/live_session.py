@@ -8,6 +8,7 @@ cannot be written.
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import anyio
@@ -291,7 +292,7 @@ class LiveSession:
         elif event.type == "permission/decision":
             self._previews.pop(event.data["callId"], None)
         if self._holds:
-            self._held.append(lambda: self._show(event))
+            self._held.append(partial(self._show, event))
         else:
             self._show(event)
 
@@ -354,9 +355,7 @@ class LiveSession:
             self._settle(prompt, Stopped("cancelled"))
 
     def _on_turn_end(self, _agent: Agent, turn: int, reason: TurnEndReason, persisted: bool) -> None:  # noqa: FBT001 - the bus is positional
-        told = reason.get("code") == COMPACTION_FAILED or any(prompt.turn == turn for prompt in self._prompts.values())
-        if reason["kind"] == "error" and not told:
-            # no answer to a prompt will tell of it
+        if reason["kind"] == "error" and not self._told(turn, reason):
             failed = {"severity": "error", "title": "A turn without a prompt failed", "description": reason["message"]}
             self.agent.session.append("session/notice", failed)
         for prompt in tuple(self._prompts.values()):
@@ -366,6 +365,10 @@ class LiveSession:
                 self._settle(prompt, stop_of(reason))
             elif prompt.withdrawn:
                 self._settle(prompt, Stopped("cancelled"))
+
+    def _told(self, turn: int, reason: TurnEndReason) -> bool:
+        """The answer to a prompt, or a notice, tells of the failure."""
+        return reason.get("code") == COMPACTION_FAILED or any(prompt.turn == turn for prompt in self._prompts.values())
 
     def _on_status(self, _agent: Agent, status: str) -> None:
         if status != "idle":
@@ -380,15 +383,14 @@ class LiveSession:
     def _settle(self, prompt: PromptInFlight, answer: Stopped | Failed) -> None:
         """Answer once, in the order of what is shown: behind everything held, before everything later."""
         del self._prompts[prompt.message_id]
-
-        def give() -> None:
-            prompt.answer(answer)
-            self._answer_queued()
-
         if self._holds:
-            self._held.append(give)
+            self._held.append(partial(self._give, prompt, answer))
         else:
-            give()
+            self._give(prompt, answer)
+
+    def _give(self, prompt: PromptInFlight, answer: Stopped | Failed) -> None:
+        prompt.answer(answer)
+        self._answer_queued()
 
     def _answer_queued(self) -> None:
         self._in_flight -= 1

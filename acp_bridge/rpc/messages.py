@@ -119,14 +119,19 @@ def _response(members: dict[str, Any]) -> ResponseMessage:
 
 def _call(method: str, request_id: RequestId, members: dict[str, Any]) -> Message:
     is_notification = "id" not in members
-    try:
-        params = Request.parse(members).params
-    except ProtocolError as error:
-        invalid = InvalidMessage(INVALID_REQUEST, request_id, f"Invalid request: {error}")
-        return MalformedNotification(method) if is_notification else invalid
-    if isinstance(params, list):
-        positional = InvalidMessage(INVALID_PARAMS, request_id, "Invalid params: they are given by name, in an object")
-        return MalformedNotification(method) if is_notification else positional
+    params = members.get("params")
+    # an object, as nearly all have, is nothing to be checked
+    if not isinstance(params, dict):
+        try:
+            params = Request.parse(members).params
+        except ProtocolError as error:
+            invalid = InvalidMessage(INVALID_REQUEST, request_id, f"Invalid request: {error}")
+            return MalformedNotification(method) if is_notification else invalid
+        if isinstance(params, list):
+            reason = "Invalid params: they are given by name, in an object"
+            return (
+                MalformedNotification(method) if is_notification else InvalidMessage(INVALID_PARAMS, request_id, reason)
+            )
     named = cast("dict[str, Any]", params or {})
     return NotificationMessage(method, named) if is_notification else RequestMessage(request_id, method, named)
 

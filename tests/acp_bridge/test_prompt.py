@@ -124,8 +124,9 @@ async def test_too_many_waiting_prompts_are_refused(tmp_path):
         while world.bridge.present(session).agent.active_turn is None:
             await world.call("initialize", protocolVersion=1)
         waiting = [await world.send_prompt(session) for _ in range(MAX_QUEUED)]
-        error = await world.error("session/prompt", sessionId=session, prompt=[{"type": "text", "text": "x"}])
-        assert (error["code"], error["data"]["reason"]) == (-32603, "busy")
+        for text in ("x", "/compact"):
+            error = await world.error("session/prompt", sessionId=session, prompt=[{"type": "text", "text": text}])
+            assert (error["code"], error["data"]["reason"]) == (-32603, "busy")
         await world.notify("session/cancel", sessionId=session)
         for _ in range(MAX_QUEUED + 1):
             assert (await world.until(lambda frame: "method" not in frame))["result"] == {"stopReason": "cancelled"}

@@ -4,8 +4,6 @@ May not know: how a turn runs. Invariant: everything up to the message's place i
 await on a live session, so that prompts and cancels take effect in the order of their arrival.
 """
 
-from collections.abc import Generator
-from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from acp_bridge.live_session import LiveSession
@@ -44,8 +42,11 @@ async def prompt(connection: Connection, params: PromptParams, call: Call) -> di
     commands = connection.bridge.parts.commands
     if (parsed := commands.parse_line(_line(taken))) and (command := commands.get(parsed[0])):
         given = CommandInput(parsed[1], tuple(taken.blocks[1:]))
-        with live.answering(), _busy():
-            return await _run_command(connection, live, command, _line(taken), given, call)
+        with live.answering():
+            try:
+                return await _run_command(connection, live, command, _line(taken), given, call)
+            except HarnessError as error:
+                raise _refused(error) from error
     _send(connection, live, taken, call)
     return None
 
@@ -71,8 +72,10 @@ def _line(taken: Prompt) -> str:
 def _send(connection: Connection, live: LiveSession, taken: Prompt, call: Call) -> None:
     """Answered when the turn that claims the message has ended."""
     connection.require_credential(live.agent.options.provider)
-    with _busy():
+    try:
         waiting = live.enqueue(connection.bridge.parts.runtime.new_id(), taken.blocks)
+    except HarnessError as error:
+        raise _refused(error) from error
 
     def answer(ended: Stopped | Failed) -> None:
         if isinstance(ended, Stopped):
@@ -86,14 +89,10 @@ def _send(connection: Connection, live: LiveSession, taken: Prompt, call: Call) 
     call.on_cancel(lambda: live.cancel_prompt(waiting))
 
 
-@contextmanager
-def _busy() -> Generator[None]:
-    try:
-        yield
-    except HarnessError as error:
-        raise RpcError(
-            INTERNAL_ERROR, f"Internal error: {error.message}", {"reason": error.code.lower(), "details": error.message}
-        ) from error
+def _refused(error: HarnessError) -> RpcError:
+    return RpcError(
+        INTERNAL_ERROR, f"Internal error: {error.message}", {"reason": error.code.lower(), "details": error.message}
+    )
 
 
 def _result(ended: Stopped, *, persisted: bool) -> dict[str, Any]:
