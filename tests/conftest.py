@@ -6,7 +6,9 @@ Profiles: `default` is quick, `long` (bin/test --long) digs. No deadline: shared
 import signal
 from contextlib import suppress
 
+import pytest
 from hypothesis import HealthCheck, settings
+from pytest_asyncio import is_async_test
 
 settings.register_profile(
     "default", deadline=None, max_examples=60, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
@@ -18,8 +20,12 @@ settings.load_profile("default")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# callbacks of the loop make anyio's objects: where sniffio is installed it must be told what runs, as anyio.run does
+# callbacks of the loop make anyio's objects: where sniffio is installed it must be told what runs, as anyio.run does;
+# for tests on the loop of pytest-asyncio alone, as the others may call anyio.run themselves
 with suppress(ModuleNotFoundError):
     import sniffio
 
-    sniffio.thread_local.name = "asyncio"
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(item):
+        sniffio.thread_local.name = "asyncio" if is_async_test(item) else None
+        return (yield)
