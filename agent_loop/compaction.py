@@ -15,7 +15,7 @@ from agent_loop.errors import LlmError
 from agent_loop.session.derive import Entry
 from agent_loop.session.log import Session
 from agent_loop.session.store import SessionStoreError
-from agent_loop.step import AgentOptions, StepResult, TurnContext, begin_step, log_answer, prepare_request, pull
+from agent_loop.step import AgentOptions, StepResult, TurnContext, begin_step, log_answer, prepare_call, pull
 from agent_loop.vocabulary import Block, JsonObject, Message, text_block
 
 Cause = Literal["threshold", "command", "overflow"]
@@ -111,8 +111,8 @@ async def compact(
     with cancel_on_abort(context.signal):
         if not context.signal.aborted:
             messages = [*_fitted(plan, context.options, cause=cause), _request(instructions)]
-            request = await prepare_request(context, turn=turn, step=step, messages=messages, purpose="compaction")
-            result = await pull(context, request, ids, redactor)
+            call = await prepare_call(context, turn=turn, step=step, messages=messages, purpose="compaction")
+            result = await pull(context, call, ids, redactor)
     if result is None or context.signal.aborted or result.finish["kind"] == "aborted":
         return False
     summary = _summary(result)

@@ -4,6 +4,7 @@ May not know: the inbox, other steps, why the turn runs. Invariant: at most one 
 log before anybody assembles it; a step that aborts or fails writes no `assistant/message` and runs no tool.
 """
 
+from asyncio import get_running_loop
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass, replace
@@ -137,8 +138,8 @@ async def run_step(context: TurnContext, *, turn: int, step: int) -> StepOutcome
     result: StepResult | None = None
     with cancel_on_abort(context.signal):
         if not context.signal.aborted:
-            request = await prepare_request(context, turn=turn, step=step)
-            result = await context.through("agent/step-result", await pull(context, request, ids, redactor))
+            call = await prepare_call(context, turn=turn, step=step)
+            result = await context.through("agent/step-result", await pull(context, call, ids, redactor))
     if result is None or context.signal.aborted:
         return _ABORTED
     kind = result.finish["kind"]
@@ -166,21 +167,43 @@ def _exact_arguments(redactor: ChunkRedactor, blocks: list[Block], content: list
     }
 
 
-async def prepare_request(
+class ModelCall:
+    """One model call: the `request` as it is sent, and its `request/header`."""
+
+    __slots__ = ("_context", "_logged", "_purpose", "request")
+
+    def __init__(self, context: TurnContext, request: LlmRequest, purpose: str | None) -> None:
+        self.request = request
+        self._logged = False
+        self._context = context
+        self._purpose = purpose
+
+    def log_header(self) -> None:
+        """Append the header, unless it stands in the log."""
+        if self._logged:
+            return
+        session, options = self._context.session, self._context.options
+        header = self._context.composer.header(self.request, provider=options.provider, last=session.last_request)
+        session.append("request/header", header if self._purpose is None else {**header, "purpose": self._purpose})
+        self._logged = True
+
+
+async def prepare_call(
     context: TurnContext,
     *,
     turn: int,
     step: int,
     messages: list[Message] | None = None,
     purpose: str | None = None,
-) -> LlmRequest:
-    """The request as it will be sent, its `request/header` logged.
+) -> ModelCall:
+    """The request as it will be sent; its header is not logged yet.
 
     `messages` in place of the history; `purpose`: what the call is for, when it is no answer to anybody.
     """
     session, options, composer = context.session, context.options, context.composer
 
     def log_retry(notice: RetryNotice) -> None:
+        call.log_header()
         session.append(
             "llm/retry",
             {
@@ -211,22 +234,23 @@ async def prepare_request(
         ),
     )
     sent = composer.normalise(asked.messages, reasoning=options.reasoning, merge_users=options.merge_users)
-    request = asked if sent is asked.messages else replace(asked, messages=sent)
-    header = composer.header(request, provider=options.provider, last=session.last_request)
-    session.append("request/header", header if purpose is None else {**header, "purpose": purpose})
-    return request
+    call = ModelCall(context, asked if sent is asked.messages else replace(asked, messages=sent), purpose)
+    return call
 
 
-async def pull(context: TurnContext, request: LlmRequest, ids: CallIds, redactor: ChunkRedactor) -> StepResult:
-    """Stream the answer into the log. Ends early, with what came until then, when the signal aborts.
+async def pull(context: TurnContext, call: ModelCall, ids: CallIds, redactor: ChunkRedactor) -> StepResult:
+    """Stream the answer into the log, behind the header. Ends early, with what came until then, when the signal aborts.
 
     What is logged is what is assembled: the message of a recording comes from its chunks.
     """
     session, hooks, signal = context.session, context.hooks, context.signal
     assembler = BlockAssembler()
-    turn, step = request.turn, request.step
+    turn, step = call.request.turn, call.request.step
+    if context.wrapped("llm/stream"):
+        # a replay answers by what it says
+        call.log_header()
     # the seam types an iterator and promises a generator, which is what can be closed
-    stream = cast("AsyncGenerator[StreamChunk]", context.llm.stream(request))
+    stream = cast("AsyncGenerator[StreamChunk]", context.llm.stream(call.request))
     received = 0
 
     def log(chunks: list[StreamChunk]) -> None:
@@ -234,6 +258,8 @@ async def pull(context: TurnContext, request: LlmRequest, ids: CallIds, redactor
             session.append("assistant/chunk", {"turn": turn, "step": step, "chunk": chunk})
             assembler.add(chunk)
 
+    # nobody else waits for it: it is worked out when the request is on its way
+    header = get_running_loop().call_soon(call.log_header)
     try:
         async with aclosing(stream):
             async for raw in stream:
@@ -243,10 +269,13 @@ async def pull(context: TurnContext, request: LlmRequest, ids: CallIds, redactor
                     break
                 if session.failure:
                     raise session.failure
+                call.log_header()
                 log(redactor.feed(ids.in_chunk(raw)))
                 received += 1
                 if received % _CHUNKS_PER_CHECKPOINT == 0:
                     await checkpoint()
     finally:
+        header.cancel()
+        call.log_header()
         log(redactor.finish())
     return StepResult(assembler.blocks(), assembler.usage, assembler.finish)

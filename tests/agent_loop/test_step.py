@@ -37,6 +37,55 @@ async def test_the_header_stands_right_behind_the_step_start_and_signs_the_reque
         assert (request.session_id, request.turn, request.step) == (agent.id, 1, 1)
 
 
+async def test_the_header_is_logged_before_the_model_has_said_anything():
+    async with agent_world([HANG]) as world:
+        agent = world.agent()
+        agent.followup(world.message("go"))
+        while "request/header" not in [event.type for event in world.events.get(agent.id, [])]:
+            await anyio.lowlevel.checkpoint()
+        assert len(world.adapter.requests) == 1
+        agent.cancel("session/cancel")
+        await agent.when_idle()
+        assert len(world.of(agent, "request/header")) == 1
+
+
+async def test_the_header_of_a_call_that_fails_at_once_is_logged():
+    async with agent_world([LlmError("no key", "NO_CREDENTIAL")]) as world:
+        agent = world.agent()
+        await world.prompt(agent)
+        types = [event.type for event in world.events[agent.id]]
+        assert types[types.index("step/start") :] == ["step/start", "request/header", "step/end", "turn/end"]
+
+
+async def test_a_layer_about_the_call_finds_the_header_in_the_log():
+    async with agent_world(says("hi")) as world:
+        agent = world.agent()
+        found: list[int] = []
+
+        def look(request: LlmRequest, inner: Any) -> Any:
+            found.append(len(world.of(agent, "request/header")))
+            return inner(request)
+
+        world.hooks.wrap("llm/stream", look)
+        await world.prompt(agent)
+        assert found == [1]
+        assert len(world.of(agent, "request/header")) == 1
+
+
+async def test_a_retry_is_logged_behind_the_header():
+    answers = [LlmError("busy", "RATE_LIMIT")], says("hi")
+    async with agent_world(*answers) as world:
+        agent = world.agent()
+        agent.followup(world.message("go"))
+        while "llm/retry" not in [event.type for event in world.events.get(agent.id, [])]:
+            await anyio.lowlevel.checkpoint()
+        world.runtime.advance(10_000)
+        await agent.when_idle()
+        types = [event.type for event in world.events[agent.id]]
+        at = types.index("request/header")
+        assert types[at - 1 : at + 3] == ["step/start", "request/header", "llm/retry", "assistant/chunk"]
+
+
 async def test_optional_parts_of_the_header_are_logged_only_when_they_change():
     async with agent_world(fallback=says("hi")) as world:
         agent = world.agent()
