@@ -9,10 +9,11 @@ import contextlib
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from threading import Thread
-from typing import Final
+from typing import Final, TypeVar
 
 IDLE_SECONDS: Final = 10.0
 
+_T = TypeVar("_T")
 _Job = tuple[Callable[[], None], asyncio.Future[None]]
 
 
@@ -23,10 +24,11 @@ class DiskThreads:
         self._idle_seconds = idle_seconds
         self._idle: list[SimpleQueue[_Job]] = []
 
-    async def run(self, call: Callable[[], None]) -> None:
-        """Return when `call` has; it raises `OSError` or `ValueError` (a closed descriptor), and so does this.
+    async def run(self, call: Callable[[], None], *, meanwhile: Callable[[], _T]) -> _T:
+        """Return what `meanwhile` does, which is called here while `call` runs, when both are done.
 
-        When the wait is cancelled, the call goes on, and nobody hears how it ended.
+        Raises what either raises; of `call` that is `OSError`, or `ValueError` for a closed descriptor. When the wait
+        is cancelled, the call goes on, and nobody hears how it ended.
         """
         done = asyncio.get_running_loop().create_future()
         try:
@@ -36,7 +38,10 @@ class DiskThreads:
             # a daemon: the exit does not wait for a disk that hangs, and what it has not finished nobody was promised
             Thread(target=self._work, args=(jobs,), name="session disk", daemon=True).start()
         jobs.put((call, done))
-        await done
+        try:
+            return meanwhile()
+        finally:
+            await done
 
     def _work(self, jobs: SimpleQueue[_Job]) -> None:
         while True:

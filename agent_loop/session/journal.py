@@ -110,11 +110,12 @@ class JsonlJournal(SessionJournal):
         if self._synced == self._file.size and not self._file.unsettled:
             return
         try:
-            if self._file.put_back():
-                self.put_back += 1
             size = self._file.size
             # abandoned on cancellation: a disk that hangs must not hold up a shutdown
-            await self._threads.run(self._sync)
+            while await self._threads.run(self._sync, meanwhile=self._file.was_removed):
+                self._file.put_back()
+                self.put_back += 1
+                size = self._file.size
         except (OSError, LockHeldError) as error:
             raise self._unwritable(error) from error
         self._synced = size

@@ -95,21 +95,24 @@ class LogFile:
             raise
         self.size += len(data)
 
-    def put_back(self) -> bool:
-        """When the file was removed from its place: write it there again, durably. Returns whether it did.
-
-        The descriptor holds what was removed. Also raises `LockHeldError`, and `OSError` when something else is there.
-        """
+    def was_removed(self) -> bool:
+        """Whether the file is gone from its place. Raises `OSError` when something else is there."""
         try:
             present = os.stat(self._path)
         except FileNotFoundError:
-            removed = self._descriptor
-            self._publish(b"", copied=removed)
-            os.close(removed)
             return True
         if not os.path.samestat(present, os.fstat(self._descriptor)):
             raise FileExistsError("another file stands in its place")
         return False
+
+    def put_back(self) -> None:
+        """Write the file to its place again, durably: the descriptor holds what was removed.
+
+        Not while `sync` runs. Also raises `LockHeldError`.
+        """
+        removed = self._descriptor
+        self._publish(b"", copied=removed)
+        os.close(removed)
 
     def tell(self, address: str) -> None:
         """Note beside the lock, now or once it is held, where this process can be spoken to."""
@@ -120,7 +123,9 @@ class LogFile:
     def sync(self) -> None:
         """Make durable what was written. May run in another thread while more is written."""
         if self.unsettled:
-            self._settle()
+            # the folder is gone: whoever asks `was_removed` meets that
+            with contextlib.suppress(FileNotFoundError):
+                self._settle()
         self._operations.sync_data(self._descriptor)
 
     def close(self) -> None:

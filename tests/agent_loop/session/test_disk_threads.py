@@ -9,6 +9,14 @@ import pytest
 from agent_loop.session.disk_threads import DiskThreads
 
 
+def nothing():
+    return None
+
+
+async def run(threads, call=nothing):
+    await threads.run(call, meanwhile=nothing)
+
+
 def refuse(error):
     def call():
         raise error
@@ -19,7 +27,7 @@ def refuse(error):
 async def test_a_call_runs_outside_the_loop_and_the_next_one_in_the_same_thread():
     threads, ran = DiskThreads(), []
     for _ in range(2):
-        await threads.run(lambda: ran.append(threading.current_thread()))
+        await run(threads, lambda: ran.append(threading.current_thread()))
     assert ran[0] is ran[1] is not threading.current_thread()
 
 
@@ -27,9 +35,19 @@ async def test_a_call_runs_outside_the_loop_and_the_next_one_in_the_same_thread(
 async def test_what_a_call_raises_its_caller_hears_and_the_thread_goes_on(error):
     threads = DiskThreads()
     with pytest.raises(type(error)) as caught:
-        await threads.run(refuse(error))
+        await run(threads, refuse(error))
     assert caught.value is error
-    await threads.run(lambda: None)
+    await run(threads)
+
+
+async def test_what_is_done_meanwhile_is_done_here_and_neither_failure_hides_the_wait():
+    threads, ran = DiskThreads(), []
+    assert await threads.run(nothing, meanwhile=threading.current_thread) is threading.current_thread()
+    with pytest.raises(OSError, match="here"):
+        await threads.run(lambda: ran.append(True), meanwhile=refuse(OSError("here")))
+    assert ran == [True]
+    with pytest.raises(OSError, match="there"):
+        await threads.run(refuse(OSError("there")), meanwhile=refuse(OSError("here")))
 
 
 async def test_a_call_that_hangs_holds_up_no_other_one():
@@ -41,9 +59,9 @@ async def test_a_call_that_hangs_holds_up_no_other_one():
 
     with anyio.fail_after(20):
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(threads.run, hang)
+            tasks.start_soon(run, threads, hang)
             await anyio.to_thread.run_sync(begun.wait)
-            await threads.run(lambda: None)
+            await run(threads)
             hanging.set()
 
 
@@ -59,7 +77,7 @@ def test_of_a_call_whose_caller_was_cancelled_nobody_hears():
     async def give_up():
         with anyio.fail_after(20):
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(threads.run, hang)
+                tasks.start_soon(run, threads, hang)
                 await anyio.to_thread.run_sync(begun.wait)
                 tasks.cancel_scope.cancel()
 
@@ -81,6 +99,6 @@ def test_of_a_call_whose_caller_was_cancelled_nobody_hears():
 
 def test_a_thread_without_work_ends():
     threads, ran = DiskThreads(idle_seconds=0), []
-    asyncio.run(threads.run(lambda: ran.append(threading.current_thread())))
+    asyncio.run(run(threads, lambda: ran.append(threading.current_thread())))
     ran[0].join(20)
     assert not ran[0].is_alive()

@@ -326,6 +326,17 @@ async def test_a_log_of_which_only_the_file_was_removed_keeps_its_lock(journal, 
     await journal.close()
 
 
+async def test_a_log_that_was_removed_before_its_name_was_durable_is_written_anew(journal, files, path):
+    files.directory_error = IO_ERROR
+    feed(journal, EVENTS[:3])
+    journal.write_pending()
+    files.directory_error = None
+    shutil.rmtree(path.parent)
+    await journal.flush()
+    assert path.read_bytes() == HEAD + b"".join(LINES[:3])
+    await journal.close()
+
+
 async def test_a_removed_log_that_got_nothing_new_stays_removed(journal, path):
     feed(journal, EVENTS)
     await journal.flush()
