@@ -63,7 +63,7 @@ class SecretRegistry:
 
     def redact_json(self, value: Any) -> Any:
         """A JSON value with every text in it redacted, keys too; the value itself when none can hold a secret."""
-        if self.empty:
+        if self.text.empty:
             return value
         texts: list[str] = []
         _collect_texts(value, texts)

@@ -50,12 +50,13 @@ def copy_json(value: Any) -> Any:
 
 
 def _own(value: Any, depth: int) -> Any:
+    found: Any = value  # a name that `type(…) is dict` does not narrow: a cast is a call
     if type(value) is dict:
-        return _own_object(cast("JsonObject", value), depth)
+        return _own_object(found, depth)
     if type(value) is list:
         if not depth:
             raise _Fault(_TOO_DEEP)
-        return [_own(item, depth - 1) for item in cast("list[Any]", value)]
+        return [_own(item, depth - 1) for item in found]
     _check_scalar(value)
     return value
 
@@ -69,11 +70,14 @@ def _own_object(value: JsonObject, depth: int) -> JsonObject:
             raise _Fault(f"a key of type {type(key).__name__} is not JSON")
         if not key.isascii():
             _check_text(key)
-        # most values of a chunk are short texts and small numbers: spare them the call
+        # most values are short texts, small numbers and objects: spare them a call
         if type(item) is str and item.isascii():
             continue
-        if type(item) is dict or type(item) is list:
-            owned[key] = _own(item, depth - 1)
+        found: Any = item
+        if type(item) is dict:
+            owned[key] = _own_object(found, depth - 1)
+        elif type(item) is list:
+            owned[key] = _own(found, depth - 1)
         elif not (type(item) is int and MIN_INTEGER <= item <= MAX_INTEGER):
             _check_scalar(item)
     return owned

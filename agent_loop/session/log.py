@@ -204,7 +204,14 @@ class Session:
         self._on_append(self)
         self._unheard.append(event)
         if not self._notifying:
-            self._notify()
+            self._notifying = True
+            try:
+                while self._unheard:
+                    heard = self._unheard.popleft()
+                    self._hooks.emit("session/event", self, heard, agent=self.header.id)
+                    self._own_hooks.emit("session/event", heard)
+            finally:
+                self._notifying = False
         return event
 
     def subscribe(self, listener: Callable[[SessionEvent], None]) -> Remover:
@@ -242,13 +249,3 @@ class Session:
                 history.feed(event)
             self._state.history = history
         return history
-
-    def _notify(self) -> None:
-        self._notifying = True
-        try:
-            while self._unheard:
-                event = self._unheard.popleft()
-                self._hooks.emit("session/event", self, event, agent=self.id)
-                self._own_hooks.emit("session/event", event)
-        finally:
-            self._notifying = False

@@ -35,7 +35,8 @@ class Nesting:
         """Raise `NestingError` when such an event may not come next. The data has its shape (`shapes`)."""
         # the most frequent events first
         if event_type in _IN_STEP:
-            self._check_step_is_open(event_type, data)
+            if data["step"] != self.open_step or data["turn"] != self.open_turn:
+                self._check_step_is_open(event_type, data)
             if event_type == "tool/result" and data["callId"] not in self._calls:
                 raise NestingError(event_type, f"call {data['callId']!r} was not logged in this step")
         elif event_type in _IN_TURN:

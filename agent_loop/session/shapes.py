@@ -84,9 +84,11 @@ def shape_fault(event_type: str, data: Any) -> str | None:
     if type(data) is not dict:
         return "its data is not an object"
     known = cast("JsonObject", data)
-    fault = _fields_fault(required, known)
-    if fault is not None:
-        return fault
+    # `_fields_fault`, which would be a call for every event
+    for name, kind in required:
+        if type(known.get(name)) is not kind:
+            return _not_a(name, kind)
+    fault = None
     if event_type == "assistant/chunk":
         return _chunk_fault(known["chunk"])
     if event_type in _INNER:
@@ -99,8 +101,12 @@ def shape_fault(event_type: str, data: Any) -> str | None:
 def _fields_fault(required: Fields, data: JsonObject) -> str | None:
     for name, kind in required:
         if type(data.get(name)) is not kind:
-            return f"{name!r} is not {_WORDS[kind]}"
+            return _not_a(name, kind)
     return None
+
+
+def _not_a(name: str, kind: type) -> str:
+    return f"{name!r} is not {_WORDS[kind]}"
 
 
 def _chunk_fault(chunk: JsonObject) -> str | None:
