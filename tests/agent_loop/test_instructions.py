@@ -1,6 +1,7 @@
 """`AGENTS.md`: which files, how much of them, and what becomes of one that cannot be used."""
 
 import os
+import stat
 
 import pytest
 
@@ -76,6 +77,12 @@ def test_a_link_inside_the_project_is_followed_and_one_out_of_it_is_not(tmp_path
     assert "secret" not in found.text
 
 
+def test_a_link_to_nothing_is_no_file(tmp_path):
+    (tmp_path / "AGENTS.md").symlink_to(tmp_path / "gone.md")
+    found = read_instructions(str(tmp_path))
+    assert (found.text, found.problems) == (None, {})
+
+
 def test_a_directory_that_is_reached_by_a_link_is_the_one_that_it_is(tmp_path):
     (tmp_path / "repo").mkdir()
     here = project(tmp_path / "repo", "a")
@@ -86,13 +93,15 @@ def test_a_directory_that_is_reached_by_a_link_is_the_one_that_it_is(tmp_path):
     assert found.text is not None
 
 
-@pytest.mark.parametrize("kind", ["directory", "pipe", "binary", "loop"])
+@pytest.mark.parametrize("kind", ["directory", "pipe", "binary", "loop", "socket"])
 def test_what_cannot_be_used_is_told_and_never_waited_for(tmp_path, kind):
     path = tmp_path / "AGENTS.md"
     if kind == "directory":
         path.mkdir()
     elif kind == "pipe":
         os.mkfifo(path)
+    elif kind == "socket":
+        os.mknod(path, stat.S_IFSOCK | 0o600)
     elif kind == "binary":
         path.write_bytes(b"a\0b")
     else:
