@@ -1,8 +1,9 @@
-"""For the whole suite: hypothesis profiles, and Ctrl-C.
+"""For the whole suite: hypothesis profiles, Ctrl-C, and agents that are not measured.
 
 Profiles: `default` is quick, `long` (bin/test --long) digs. No deadline: shared machines are noisy.
 """
 
+import os
 import signal
 from contextlib import suppress
 
@@ -29,3 +30,11 @@ with suppress(ModuleNotFoundError):
     def pytest_runtest_protocol(item):
         sniffio.thread_local.name = "asyncio" if is_async_test(item) else None
         return (yield)
+
+
+@pytest.fixture
+def unmeasured(monkeypatch):
+    """The lines of the agents that a test starts are not measured: they take twice as long to start when they are."""
+    for name in list(os.environ):
+        if name.startswith("COVERAGE_"):
+            monkeypatch.delenv(name)

@@ -15,6 +15,8 @@ from acp_bridge.testing.pacing import RandomPacing
 from acp_bridge.testing.scenario import load_model, load_scenarios
 from tests.support.official import agent_command, referee
 
+pytestmark = pytest.mark.usefixtures("unmeasured")
+
 ROOT = Path(__file__).parent.parent / "snapshots"
 SCENARIOS = {scenario.name: scenario for scenario in load_scenarios(ROOT)}
 SEEDS = range(1, 11 if os.environ.get("DSH_LONG") else 4)

@@ -1,19 +1,18 @@
-"""Which of these tests measure the agents that they start.
+"""Which of these tests measure the agents that they start: those that ask for it, because they alone run some line.
 
-An agent that is measured takes twice as long to start. What these tests make it run, others have measured: they are
-about what a process leaves behind, answers or takes, and start many.
+What the others make an agent run, tests within one process have measured: they are about what a process leaves
+behind, answers or takes, and start many.
 """
-
-import os
 
 import pytest
 
-UNMEASURED = ("test_big_sessions", "test_garbage", "test_kill", "test_many_sessions", "test_secrets")
+
+@pytest.fixture
+def measured():
+    """The lines of the agents that a test starts are measured."""
 
 
 @pytest.fixture(autouse=True)
-def _unmeasured(request, monkeypatch):
-    if request.module.__name__.rpartition(".")[2] in UNMEASURED:
-        for name in list(os.environ):
-            if name.startswith("COVERAGE_"):
-                monkeypatch.delenv(name)
+def _unmeasured_otherwise(request):
+    if "measured" not in request.fixturenames:
+        request.getfixturevalue("unmeasured")

@@ -249,6 +249,7 @@ async def test_what_a_command_leaves_running_is_named_and_not_waited_for(tmp_pat
                 assert card.statuses == ["in_progress", "completed"]
 
 
+@pytest.mark.usefixtures("measured")
 async def test_the_end_of_a_background_command_is_told_to_the_model_once(tmp_path):
     def answers(body):
         told = [message for message in body["messages"] if "background command bash-1" in str(message["content"])]

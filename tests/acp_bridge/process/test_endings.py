@@ -57,6 +57,7 @@ async def test_before_a_line_is_whole_it_just_leaves(tmp_path, end):
         assert editor.frames == []
 
 
+@pytest.mark.usefixtures("measured")
 @pytest.mark.parametrize("end", [eof, sigterm, sigint], ids=["EOF", "SIGTERM", "SIGINT"])
 async def test_right_behind_initialize_while_the_rest_is_still_imported(tmp_path, end):
     async with agent(agent_home(tmp_path)) as editor:
@@ -73,6 +74,7 @@ async def test_idle(tmp_path, end):
         await editor.exited()
 
 
+@pytest.mark.usefixtures("measured")
 @endings
 async def test_in_a_model_stream_with_another_prompt_queued(tmp_path, end):
     async with model_server([SILENT_STREAM]) as server:
@@ -114,6 +116,7 @@ async def test_with_a_background_command_running(tmp_path):
             assert home.processes() == []
 
 
+@pytest.mark.usefixtures("measured")
 async def test_a_background_command_that_ends_when_its_session_is_gone_tells_nobody(tmp_path):
     slow_to_end = "trap 'sleep 0.5; touch go; sleep 0.5; exit' TERM; echo ready; while :; do sleep 0.1; done"
 
@@ -196,6 +199,7 @@ async def test_nobody_reads_its_answers_any_more(tmp_path, when):
                 assert await anyio.to_thread.run_sync(editor.popen.wait, abandon_on_cancel=True) == 0
 
 
+@pytest.mark.usefixtures("measured")
 async def test_a_client_that_stopped_reading_cannot_hold_it(tmp_path):
     async with model_server([{"stream": [{"text": ["x" * 1000]}] * 3000 + [{"silence": True}]}]) as server:
         home = agent_home(tmp_path, base_url=server.base_url)
@@ -209,6 +213,7 @@ async def test_a_client_that_stopped_reading_cannot_hold_it(tmp_path):
                 assert await anyio.to_thread.run_sync(editor.popen.wait, abandon_on_cancel=True) == 0
 
 
+@pytest.mark.usefixtures("measured")
 @pytest.mark.parametrize("when", ["before initialize", "in a tool"])
 async def test_its_parent_dies_while_its_input_stays_open(tmp_path, when):
     async with model_server([bash_call("echo ready; sleep 300")]) as server:

@@ -14,6 +14,7 @@ from tests.support.processes import all_ended, is_alive, numbers
 ASKS = {"tool_calls": [{"id": "c1", "name": "s__pids", "arguments": ["{}"]}]}
 
 
+@pytest.mark.usefixtures("measured")
 @pytest.mark.parametrize("end", ["EOF", pytest.param("SIGTERM", marks=pytest.mark.long), "SIGKILL"])
 async def test_the_servers_of_an_agent_and_their_children_end_with_it(tmp_path, end):
     async with model_server([ASKS, {"text": ["done"]}]) as model:

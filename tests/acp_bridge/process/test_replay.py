@@ -2,7 +2,11 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.support.agent_process import agent, agent_home
+
+pytestmark = pytest.mark.usefixtures("measured")
 
 RECORDED = Path(__file__).parents[3] / "snapshots" / "text-turn" / "session.jsonl"
 PROMPT = "In one sentence: what does `set -o pipefail` do?"

@@ -1,9 +1,13 @@
 """`executor = "sandbox"` through the wire: the configuration chooses it, and nothing runs where it cannot be had."""
 
+import pytest
+
 from acp_bridge.testing.model_server import model_server
 from tests.support.agent_process import agent, agent_home
 from tests.support.bash_calls import bash_call, done
 from tests.support.bubblewrap import needs_bwrap
+
+pytestmark = pytest.mark.usefixtures("measured")
 
 CONFIG = """
 executor = "sandbox"

@@ -19,6 +19,8 @@ from tests.support.bash_calls import done
 from tests.support.official import agent_command
 from tests.support.processes import ended
 
+pytestmark = pytest.mark.usefixtures("measured")
+
 STORED = "sk-stored-0123456789"
 
 

@@ -101,6 +101,7 @@ async def test_without_a_key_sessions_open_and_the_first_prompt_names_the_fix(tm
     assert [path for path, _ in home.written() if session in path.name and b"hello" in path.read_bytes()] == []
 
 
+@pytest.mark.usefixtures("measured")
 @pytest.mark.parametrize(
     ("config", "says"),
     [
@@ -159,6 +160,7 @@ async def test_a_configured_provider_is_used_with_its_own_url_key_and_models(tmp
     assert second.body["model"] == "small"
 
 
+@pytest.mark.usefixtures("measured")
 async def test_a_provider_without_key_variable_needs_no_key(tmp_path):
     async with model_server([done()]) as server:
         home = agent_home(tmp_path, key=None)
@@ -253,6 +255,7 @@ async def test_version_and_help_are_for_people():
         assert flag in out
 
 
+@pytest.mark.usefixtures("measured")
 @pytest.mark.parametrize("argv", [["--turbo"], ["--permission-mode", "yolo"], ["surplus"]])
 async def test_an_unknown_flag_is_refused_on_stderr(argv):
     code, out, err = await run(*argv)
@@ -261,6 +264,7 @@ async def test_an_unknown_flag_is_refused_on_stderr(argv):
     assert argv[-1] in err
 
 
+@pytest.mark.usefixtures("measured")
 async def test_started_in_a_terminal_it_says_what_it_is_for_and_leaves_at_end_of_input(tmp_path):
     ours, theirs = pty.openpty()
     try:
@@ -274,6 +278,7 @@ async def test_started_in_a_terminal_it_says_what_it_is_for_and_leaves_at_end_of
     assert person.raw_out == b""
 
 
+@pytest.mark.usefixtures("measured")
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
 async def test_closed_standard_descriptors_end_it_in_order(tmp_path, closed):
     home = agent_home(tmp_path)
@@ -326,6 +331,7 @@ def damage_permissions(home):
     path.write_text("{")
 
 
+@pytest.mark.usefixtures("measured")
 async def test_saved_permissions_that_cannot_be_read_are_told_of_once(tmp_path):
     async with model_server([bash_call("true"), bash_call("true"), done()]) as server:
         home = agent_home(tmp_path, base_url=server.base_url)
@@ -339,6 +345,7 @@ async def test_saved_permissions_that_cannot_be_read_are_told_of_once(tmp_path):
     assert len(told) == 1
 
 
+@pytest.mark.usefixtures("measured")
 async def test_a_conversation_is_exported_beside_what_it_is_about(tmp_path):
     async with model_server([{"text": ["It is blue."]}]) as server:
         home = agent_home(tmp_path, base_url=server.base_url)
