@@ -41,12 +41,13 @@ class Drivers:
                 next_driver.set_result(None)
         self._waiting.clear()
 
-    async def _run(self, first: Driver) -> None:
-        driver: Driver | None = first
+    async def _run(self, driver: Driver | None) -> None:
         while driver is not None:
             await driver()
             if self._closed or len(self._waiting) >= _MOST_WAITING:
                 return
-            next_driver = asyncio.get_running_loop().create_future()
+            # a task that waits keeps no agent in memory
+            driver = None
+            next_driver: asyncio.Future[Driver | None] = asyncio.get_running_loop().create_future()
             self._waiting.append(next_driver)
             driver = await next_driver

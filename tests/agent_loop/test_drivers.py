@@ -1,6 +1,7 @@
 """The tasks that agents run in."""
 
 import asyncio
+import weakref
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -45,6 +46,18 @@ async def test_a_task_that_has_run_a_driver_runs_the_next_one():
             made.start(ran.driver)
             await ran.until(number)
         assert len(set(ran.tasks)) == 1
+
+
+async def test_a_task_that_waits_keeps_nothing_of_what_it_has_run():
+    async with drivers() as (made, _ran):
+        for _ in range(3):
+            ran = Ran()
+            ran.gate.set()
+            made.start(ran.driver)
+            await ran.until(1)
+            known = weakref.ref(ran)
+            del ran
+            assert known() is None
 
 
 async def test_drivers_at_the_same_time_have_tasks_of_their_own_of_which_a_few_wait_for_more():
