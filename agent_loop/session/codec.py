@@ -5,7 +5,7 @@ line end; what was encoded decodes to an equal event.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple, cast
 
 import pydantic_core
@@ -48,12 +48,25 @@ class Envelope(NamedTuple):
 
 def encode_event(event: SessionEvent) -> bytes:
     """The event's line, with its line end."""
-    return _line({"type": event.type, "seq": event.seq, "time": event.time, "data": event.data})
+    return encode_events((event,))
+
+
+def encode_events(events: Iterable[SessionEvent]) -> bytes:
+    """The lines of the events, each with its line end."""
+    to_json = pydantic_core.to_json
+    return _escaped(
+        b"".join(
+            [
+                to_json({"type": event.type, "seq": event.seq, "time": event.time, "data": event.data}) + b"\n"
+                for event in events
+            ]
+        )
+    )
 
 
 def encode_header(header: SessionHeader) -> bytes:
     """Line 1 of a log, with its line end."""
-    return _line(header.to_json())
+    return _escaped(pydantic_core.to_json(header.to_json()) + b"\n")
 
 
 def decode_event(line: bytes, steps: tuple[Migration, ...] = ()) -> Envelope:
@@ -101,12 +114,11 @@ def decode_header(line: bytes, migrations: Mapping[int, Migration] = MIGRATIONS)
     )
 
 
-def _line(value: JsonObject) -> bytes:
-    line = pydantic_core.to_json(value)
-    if not line.isascii():
+def _escaped(lines: bytes) -> bytes:
+    if not lines.isascii():
         for separator, escape in _SEPARATORS:
-            line = line.replace(separator, escape)
-    return line + b"\n"
+            lines = lines.replace(separator, escape)
+    return lines
 
 
 def _object(line: bytes) -> JsonObject:

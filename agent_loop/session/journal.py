@@ -4,15 +4,15 @@ May not know: other sessions, how a log is checked. Invariant: an event leaves t
 in order; a disk that stays full costs a bounded number of tries, however many events wait.
 """
 
+import asyncio
 from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Final
 
-import anyio
 import anyio.to_thread
 
 from agent_loop.session.attachments import AttachmentFiles
-from agent_loop.session.codec import encode_event, encode_header
+from agent_loop.session.codec import encode_events, encode_header
 from agent_loop.session.disk_threads import DiskThreads
 from agent_loop.session.events import SessionEvent, SessionHeader
 from agent_loop.session.file_lock import LockHeldError
@@ -47,8 +47,8 @@ class JsonlJournal(SessionJournal):
         self._failure: OSError | LockHeldError | None = None
         self._next_try = 0
         self._closed = False
-        # flush and close of one log run strictly one after another
-        self._turnstile = anyio.Lock(fast_acquire=True)
+        # flush and close of one log run strictly one after another; anyio's lock costs several calls more
+        self._turnstile = asyncio.Lock()
 
     def append(self, event: SessionEvent) -> None:
         self._pending.append(event)
@@ -66,7 +66,7 @@ class JsonlJournal(SessionJournal):
             # first: an event never names what is not there
             self._attachments.write()
             head = b"" if self._file.exists else encode_header(self.header)
-            self._file.write(head + b"".join(map(encode_event, self._pending)))
+            self._file.write(head + encode_events(self._pending))
         except (OSError, LockHeldError) as error:
             self._failure = error
             self._next_try = 2 * len(self._pending) if len(self._pending) > TRIED_EACH_TICK else 0
