@@ -3,7 +3,6 @@
 May not know: what is ended. Invariant: every such end is the same ordered shutdown.
 """
 
-import contextlib
 import os
 import signal
 import sys
@@ -38,7 +37,8 @@ def leave(code: int) -> NoReturn:
 
     The interpreter would now take its modules apart, object by object: a sixth of the CPU of a short run.
     """
-    import threading  # noqa: PLC0415 - the light path does not wait for it
+    import contextlib  # noqa: PLC0415 - the light path does not wait for it
+    import threading  # noqa: PLC0415 - nor for this
 
     for thread in threading.enumerate():
         # as the interpreter does it: what still writes a file is waited for

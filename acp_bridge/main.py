@@ -6,7 +6,6 @@ is why `run` imports where it uses.
 
 import os
 import sys
-from contextlib import suppress
 from importlib import import_module
 from typing import NoReturn
 
@@ -147,6 +146,8 @@ def run(
     """Import the heavy half, make the settings, serve. Returns the exit code."""
     # there are no plugins, and the search would read what every installed package says of itself; no child sees this
     os.environ["PYDANTIC_DISABLE_PLUGINS"] = "__all__"
+    from contextlib import suppress
+
     from acp_bridge.kept_bytecode import compiled_once
     from acp_bridge.lean_imports import without_garbage_collection, without_package_metadata
 

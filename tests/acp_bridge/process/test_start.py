@@ -23,6 +23,8 @@ HEAVY = {
     "httptools",
     "jsonrpc_base",
     "logging",
+    "contextlib",
+    "dataclasses",
     "argparse",
 }
 SERVER_CONFIG = """
