@@ -8,7 +8,8 @@ import os
 from collections.abc import Mapping
 from typing import Any, NamedTuple, cast
 
-APP = "dsh-acp-agent"
+from acp_bridge.directories import APP, config_directory
+
 PROJECT_FILE = ".dsh-acp-agent.toml"
 DEEPSEEK = "deepseek"
 DEEPSEEK_KEY = "DEEPSEEK_API_KEY"
@@ -36,9 +37,7 @@ def config_path(flags: Flags, environment: Mapping[str, str]) -> str:
     """`--config`, else `DSH_CONFIG`, else `config.toml` in the platform's user config directory."""
     if chosen := flags.config or environment.get("DSH_CONFIG"):
         return os.path.abspath(chosen)
-    import platformdirs  # noqa: PLC0415 - 10 ms that a snapshot run, which names its file, need not pay
-
-    return os.path.join(platformdirs.user_config_dir(APP), "config.toml")
+    return os.path.join(config_directory(), "config.toml")
 
 
 def read_config(flags: Flags, environment: Mapping[str, str]) -> RawConfig:

@@ -152,13 +152,14 @@ def run(
     from acp_bridge.lean_imports import without_garbage_collection, without_package_metadata
 
     with without_package_metadata(), without_garbage_collection(), compiled_once():
+        from pathlib import Path
+
         import anyio
-        import platformdirs
 
         from acp_bridge.composition.serving import serve
         from acp_bridge.composition.start import Start
-        from acp_bridge.config_file import APP
         from acp_bridge.credential_file import stored_keys
+        from acp_bridge.directories import log_directory
         from acp_bridge.known_secrets import known_secrets
         from acp_bridge.logs import Log
         from acp_bridge.settings import SettingsError, load_settings
@@ -176,7 +177,7 @@ def run(
         close_memory()
     secrets = known_secrets(raw.table, environment, stored)
     level = environment.get("DSH_LOG_LEVEL", "INFO").upper()
-    log = Log(platformdirs.user_log_path(APP), level, redact=secrets.redact)
+    log = Log(Path(log_directory()), level, redact=secrets.redact)
     problem: str | None = None
     try:
         settings = load_settings(raw, flags, environment)
