@@ -23,7 +23,6 @@ HEAVY = {
     "httptools",
     "jsonrpc_base",
     "logging",
-    "contextlib",
     "dataclasses",
     "argparse",
 }
