@@ -9,7 +9,7 @@ from contextlib import suppress
 
 import anyio
 import anyio.to_thread
-from pydantic_core import from_json, to_json
+from pydantic_core import from_json
 
 from agent_loop.errors import LlmError
 from agent_loop.llm.interruptible import Interruptible
@@ -17,7 +17,7 @@ from agent_loop.llm.openai_compat.failures import http_failure, plain_answer
 from agent_loop.llm.openai_compat.images import image_urls
 from agent_loop.llm.openai_compat.models import ProviderProfile
 from agent_loop.llm.openai_compat.seam import HttpResponse, HttpTransport
-from agent_loop.llm.openai_compat.serialize import request_body
+from agent_loop.llm.openai_compat.serialize import RequestWriter
 from agent_loop.llm.openai_compat.sse import SseEvent, SseParser
 from agent_loop.llm.openai_compat.translate import StreamTranslator
 from agent_loop.llm.retry import parse_retry_after
@@ -51,6 +51,7 @@ class OpenAICompatAdapter(LlmAdapter):
         self._runtime = runtime
         self._idle_timeout = idle_timeout
         self._transport = transport
+        self._writer = RequestWriter()
         self._making = anyio.Lock(fast_acquire=True)
 
     async def stream(self, request: LlmRequest) -> AsyncGenerator[StreamChunk]:
@@ -109,7 +110,7 @@ class OpenAICompatAdapter(LlmAdapter):
             raise LlmError(f"{self._provider.name} has no model {request.model!r}", "UNKNOWN_MODEL")
         headers = self._headers(key)
         urls = await image_urls(request) if profile.images else None
-        body = to_json(request_body(request, profile, urls))
+        body = self._writer.write(request, profile, urls)
         url = self._provider.base_url.rstrip("/") + "/chat/completions"
 
         async def post() -> HttpResponse:

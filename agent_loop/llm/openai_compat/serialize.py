@@ -25,8 +25,50 @@ RESOURCE_LIMIT: Final = 100_000
 _BACKTICKS = re.compile(r"`+")
 
 
+class RequestWriter:
+    """`request_body` as the bytes that are sent. What stands for the tools is kept: they seldom change."""
+
+    __slots__ = ("_tools",)
+
+    def __init__(self) -> None:
+        self._tools: tuple[list[JsonObject], bytes] = ([], b"")
+
+    def write(self, request: LlmRequest, profile: ModelProfile, image_urls: Mapping[str, str] | None = None) -> bytes:
+        """See `request_body`."""
+        before, after = _around_tools(request, profile, image_urls)
+        if request.tools is not self._tools[0]:
+            self._tools = request.tools, to_json(_wire_tools(request.tools))[1:-1]
+        parts = [to_json(before)[1:-1], self._tools[1], to_json(after)[1:-1]]
+        return b"{" + b",".join(filter(None, parts)) + b"}"
+
+
 def request_body(request: LlmRequest, profile: ModelProfile, image_urls: Mapping[str, str] | None = None) -> JsonObject:
     """The body; `request.messages` are normalised for `profile` already. `image_urls` by the images' `ref`."""
+    before, after = _around_tools(request, profile, image_urls)
+    return {**before, **_wire_tools(request.tools), **after}
+
+
+def _around_tools(
+    request: LlmRequest, profile: ModelProfile, image_urls: Mapping[str, str] | None
+) -> tuple[JsonObject, JsonObject]:
+    """What stands before and behind the tools."""
+    effort = request.effort
+    off = effort == THINKING_OFF
+    before: JsonObject = {
+        "model": request.model,
+        "messages": _wire_history(request, profile, image_urls),
+        "stream": True,
+        "stream_options": {"include_usage": True},
+    }
+    if profile.thinking_switch and effort is not None:
+        before["thinking"] = {"type": "disabled" if off else "enabled"}
+    if effort in profile.efforts:
+        before["reasoning_effort"] = effort
+    optional = (("temperature", request.temperature), ("max_tokens", request.max_tokens), ("stop", request.stop))
+    return before, {key: value for key, value in optional if value is not None}
+
+
+def _wire_history(request: LlmRequest, profile: ModelProfile, image_urls: Mapping[str, str] | None) -> list[JsonObject]:
     messages: list[JsonObject] = []
     if request.system is not None:
         messages.append({"role": "system", "content": request.system})
@@ -42,25 +84,11 @@ def request_body(request: LlmRequest, profile: ModelProfile, image_urls: Mapping
             seen += _shown_by_tools(message, urls)
     if seen:
         messages.append({"role": "user", "content": seen})
-    body: JsonObject = {
-        "model": request.model,
-        "messages": messages,
-        "stream": True,
-        "stream_options": {"include_usage": True},
-    }
-    effort = request.effort
-    off = effort == THINKING_OFF
-    switched = profile.thinking_switch and effort is not None
-    optional = {
-        "thinking": {"type": "disabled" if off else "enabled"} if switched else None,
-        "reasoning_effort": effort if effort in profile.efforts else None,
-        "tools": [{"type": "function", "function": tool} for tool in map(_function, request.tools)] or None,
-        "temperature": request.temperature,
-        "max_tokens": request.max_tokens,
-        "stop": request.stop,
-    }
-    body.update((key, value) for key, value in optional.items() if value is not None)
-    return body
+    return messages
+
+
+def _wire_tools(tools: list[JsonObject]) -> JsonObject:
+    return {"tools": [{"type": "function", "function": tool} for tool in map(_function, tools)]} if tools else {}
 
 
 def _function(tool: JsonObject) -> JsonObject:

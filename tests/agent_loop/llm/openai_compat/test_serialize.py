@@ -3,9 +3,10 @@
 import json
 
 import pytest
+from pydantic_core import to_json
 
 from agent_loop.llm.openai_compat.models import DEEPSEEK, ModelProfile
-from agent_loop.llm.openai_compat.serialize import request_body
+from agent_loop.llm.openai_compat.serialize import RequestWriter, request_body
 from agent_loop.vocabulary import text_block
 from tests.support.llm_request import llm_request, user
 
@@ -27,6 +28,17 @@ def test_the_smallest_body():
         '{"model": "deepseek-v4-flash", "messages": [{"role": "user", "content": "hi"}], "stream": true, '
         '"stream_options": {"include_usage": true}}'
     )
+
+
+def test_what_is_sent_is_the_body_also_when_the_tools_have_changed():
+    writer = RequestWriter()
+    profile = ModelProfile("m", efforts=("high",), thinking_switch=True)
+    one = [{"name": "bash", "description": "Run “it”.", "parameters": {}}]
+    others = [*one, {"name": "read", "description": "", "parameters": {}}]
+    for tools in (one, one, others, [], one):
+        for rest in ({}, {"temperature": 0.0, "stop": ["END"], "effort": "high"}):
+            request = llm_request(tools=tools, **rest)
+            assert writer.write(request, profile) == to_json(request_body(request, profile))
 
 
 def test_the_largest_body_has_its_keys_in_the_order_of_the_contract():
