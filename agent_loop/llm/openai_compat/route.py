@@ -158,7 +158,11 @@ def tls_context() -> ssl.SSLContext:
 
 def _ascii_host(address: SplitResult) -> str:
     """The host as names are looked up and sent. Raises `ValueError` for what is no name."""
-    return (address.hostname or "").encode("idna").decode()
+    host = address.hostname or ""
+    if host.isascii() and all(0 < len(label) < 64 for label in host.split(".")):
+        # what the codec would say, too; its tables are loaded for others
+        return host
+    return host.encode("idna").decode()
 
 
 def _basic(credentials: str) -> str:
