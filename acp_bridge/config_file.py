@@ -8,8 +8,7 @@ import os
 from collections.abc import Mapping
 from typing import Any, NamedTuple, cast
 
-from acp_bridge.directories import APP, config_directory
-
+APP = "dsh-acp-agent"
 PROJECT_FILE = ".dsh-acp-agent.toml"
 DEEPSEEK = "deepseek"
 DEEPSEEK_KEY = "DEEPSEEK_API_KEY"
@@ -37,7 +36,9 @@ def config_path(flags: Flags, environment: Mapping[str, str]) -> str:
     """`--config`, else `DSH_CONFIG`, else `config.toml` in the platform's user config directory."""
     if chosen := flags.config or environment.get("DSH_CONFIG"):
         return os.path.abspath(chosen)
-    return os.path.join(config_directory(), "config.toml")
+    import platformdirs  # noqa: PLC0415 - 10 ms that a snapshot run, which names its file, need not pay
+
+    return os.path.join(platformdirs.user_config_dir(APP), "config.toml")
 
 
 def read_config(flags: Flags, environment: Mapping[str, str]) -> RawConfig:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from acp_bridge.directories import config_directory
+from acp_bridge.config_file import APP
 from acp_bridge.private_file import only_writer, replace_file
 
 _VERSION = 1
@@ -30,7 +30,9 @@ class Entry:
 
 def credentials_path() -> str:
     """Beside `config.toml` in the platform's user configuration directory, which the sandbox hides from commands."""
-    return os.path.join(config_directory(), "credentials.json")
+    import platformdirs  # noqa: PLC0415 - 10 ms that a replay need not pay
+
+    return os.path.join(platformdirs.user_config_dir(APP), "credentials.json")
 
 
 class CredentialFile:

@@ -11,8 +11,8 @@ from importlib.util import find_spec
 
 import anyio
 
+from acp_bridge.config_file import APP
 from acp_bridge.credential_store import Keyring, KeyringFailure
-from acp_bridge.directories import APP
 from bash_exec.environment import secret_names
 
 _MAX_REASON = 200

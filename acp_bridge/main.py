@@ -146,27 +146,20 @@ def run(
     """Import the heavy half, make the settings, serve. Returns the exit code."""
     # there are no plugins, and the search would read what every installed package says of itself; no child sees this
     os.environ["PYDANTIC_DISABLE_PLUGINS"] = "__all__"
-    from contextlib import suppress
-
-    from acp_bridge.kept_bytecode import compiled_once
     from acp_bridge.lean_imports import without_garbage_collection, without_package_metadata
 
-    with without_package_metadata(), without_garbage_collection(), compiled_once():
-        from pathlib import Path
-
+    with without_package_metadata(), without_garbage_collection():
         import anyio
+        import platformdirs
 
         from acp_bridge.composition.serving import serve
         from acp_bridge.composition.start import Start
+        from acp_bridge.config_file import APP
         from acp_bridge.credential_file import stored_keys
-        from acp_bridge.directories import log_directory
         from acp_bridge.known_secrets import known_secrets
         from acp_bridge.logs import Log
         from acp_bridge.settings import SettingsError, load_settings
 
-        with suppress(ImportError):
-            # what `anyio.run` would load: here its data classes cost less
-            import_module("anyio._backends._asyncio")
         if greeting.opened is not None:
             # the client has its session, so nobody waits until a person has written a prompt
             import_module("agent_loop.llm.openai_compat.http")
@@ -177,7 +170,7 @@ def run(
         close_memory()
     secrets = known_secrets(raw.table, environment, stored)
     level = environment.get("DSH_LOG_LEVEL", "INFO").upper()
-    log = Log(Path(log_directory()), level, redact=secrets.redact)
+    log = Log(platformdirs.user_log_path(APP), level, redact=secrets.redact)
     problem: str | None = None
     try:
         settings = load_settings(raw, flags, environment)

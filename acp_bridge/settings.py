@@ -12,6 +12,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, TypeVar, get_args
 
+import platformdirs
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -24,8 +25,7 @@ from pydantic import (
     model_validator,
 )
 
-from acp_bridge.config_file import BASE_URL, DEEPSEEK, Flags, RawConfig, split_model, wanted_model
-from acp_bridge.directories import state_directory
+from acp_bridge.config_file import APP, BASE_URL, DEEPSEEK, Flags, RawConfig, split_model, wanted_model
 from acp_bridge.runners import runs_anything
 
 
@@ -261,7 +261,7 @@ def load_settings(raw: RawConfig, flags: Flags, environment: Mapping[str, str]) 
                 f"and at least one [[providers.{name}.models]]"
             )
     own = config.providers.get(DEEPSEEK, ProviderSettings())
-    state = Path(state_directory())
+    state = platformdirs.user_state_path(APP)
     return _parse(
         Settings,
         {

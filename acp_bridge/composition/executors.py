@@ -5,10 +5,11 @@ May not know: tools, agents. Invariant: what was chosen is what runs; a sandbox 
 
 from collections.abc import Callable, Mapping, Sequence
 
+import platformdirs
 from anyio.abc import TaskGroup
 
 from acp_bridge.composition.start import Start
-from acp_bridge.directories import config_directory
+from acp_bridge.config_file import APP
 from bash_exec.local import LocalBashExecutor
 from bash_exec.seam import BashExecutor
 
@@ -33,7 +34,7 @@ def make_executor(
             secrets=start.secrets,
             roots=roots,
             reach=Reach(reach.allow_read, reach.allow_write, reach.network),
-            hidden=[str(settings.sessions_root), config_directory()],
+            hidden=[str(settings.sessions_root), platformdirs.user_config_dir(APP)],
         )
     return LocalBashExecutor(
         task_group=tasks, environment=environment, spill_root=settings.spill_root, secrets=start.secrets

@@ -6,10 +6,11 @@ sandbox, since it is the user's editor that chose them.
 
 from collections.abc import Mapping
 
+import platformdirs
 from anyio.abc import TaskGroup
 
 from acp_bridge.composition.start import Start
-from acp_bridge.directories import log_directory
+from acp_bridge.config_file import APP
 from agent_loop.hooks import Hooks
 from agent_loop.mcp.host import McpHost
 from agent_loop.mcp.seam import Limits
@@ -30,7 +31,7 @@ def make_mcp(
         tools=tools,
         services=Services(environment=environment),
         secrets=start.secrets,
-        log_root=f"{log_directory()}/mcp",
+        log_root=str(platformdirs.user_log_path(APP) / "mcp"),
         limits=Limits(
             connect=limits.timeout_seconds,
             call=limits.call_timeout_seconds,

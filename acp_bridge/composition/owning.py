@@ -9,9 +9,10 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import platformdirs
 from anyio.abc import TaskGroup
 
-from acp_bridge.directories import state_directory
+from acp_bridge.config_file import APP
 from acp_bridge.logs import Log
 from acp_bridge.owner.protocol import Answer, Request
 from agent_loop.agent import Agent
@@ -75,4 +76,4 @@ def socket_places(environment: Mapping[str, str]) -> Sequence[Path]:
     """Where the socket of this process may lie, best place first."""
     from acp_bridge.owner.places import directories
 
-    return directories(environment, Path(state_directory()), Path(tempfile.gettempdir()))
+    return directories(environment, platformdirs.user_state_path(APP), Path(tempfile.gettempdir()))

@@ -89,7 +89,7 @@ def _clone(log: Path, old: str, new: str) -> None:
 
 
 def snapshots(_world: World, contender: Contender, plan: Plan) -> Figures:
-    """The scenarios of the agent's suite, played and judged as a test run does it: two at a time for each core.
+    """The scenarios of the agent's suite, played and judged on every core, as a test run does it.
 
     `mean_s`: the time of the whole over its number of scenarios; `max_s`: the longest of them. Raises `BenchError`.
     """
@@ -109,7 +109,6 @@ def snapshots(_world: World, contender: Contender, plan: Plan) -> Figures:
         return time.monotonic() - begin
 
     began = time.monotonic()
-    # each of them waits now and then: for its agent's timers, for commands that sleep
-    with ThreadPoolExecutor(2 * (os.cpu_count() or 1)) as players:
+    with ThreadPoolExecutor(os.cpu_count()) as players:
         times = list(players.map(play, scenarios))
     return {"mean_s": (time.monotonic() - began) / len(times), "max_s": max(times), "scenarios": len(times)}

@@ -163,9 +163,6 @@ class SessionServers:
 
 def _load() -> "type[Connection]":
     """What needs the `mcp` package, which takes a second to load."""
-    from agent_loop.mcp.client_half import load_client_half  # noqa: PLC0415 - as the next one
-
-    load_client_half()
     from agent_loop.mcp.connection import Connection  # noqa: PLC0415 - sessions without servers never pay for it
 
     return Connection
