@@ -202,8 +202,13 @@ async def test_a_planted_secret_is_in_no_byte_that_the_process_writes(tmp_path):
             assert await editor.prompt(session, "leave something behind") == "end_turn"
             await editor.prompt(session, "/status")
             await editor.load(session)
-        asked = [request.body for request in server.requests]
-    assert leaks(json.dumps(asked).encode()) == []
+        # each request says again what those before it said: once is enough
+        asked = {
+            json.dumps(part)
+            for request in server.requests
+            for part in [*request.body["messages"], {**request.body, "messages": []}]
+        }
+    assert leaks("\n".join(asked).encode()) == []
     assert leaks(bytes(editor.raw_out)) == []
     written = {path: data for path, data in home.written() if path != home.config}
     assert {path: leaks(data) for path, data in written.items() if leaks(data)} == {}
