@@ -69,7 +69,7 @@ class OpenAICompatAdapter(LlmAdapter):
                         data = await call.wait(response.read)
                         for event, payload in parser.feed(data) if data else _last_events(parser):
                             chunks = translator.feed(event, payload)
-                            if translator.done:
+                            if translator.done and not response.ended:
                                 # so that the connection can serve the next step; not at any price
                                 await _read_the_rest(response)
                             for chunk in chunks:

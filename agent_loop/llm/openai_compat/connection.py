@@ -80,9 +80,14 @@ class Connection(asyncio.Protocol):
         return data
 
     @property
+    def ended(self) -> bool:
+        """Whether the answer has come whole and was read to its end."""
+        return self._complete and not self._pieces
+
+    @property
     def reusable(self) -> bool:
-        """Whether another request may be sent: the answer has come whole, and the server keeps the connection."""
-        return self._complete and self._keep and not self._pieces and self._failure is None
+        """Whether another request may be sent: nothing is left of the last, and the server keeps the connection."""
+        return self.ended and self._keep and self._failure is None
 
     def abort(self) -> None:
         """Close without a word; what is read later fails."""

@@ -121,6 +121,10 @@ class _Response(HttpResponse):
             raise LlmError(f"the connection to {self._shown_url} broke: {error}", "TRANSPORT") from error
         return b""
 
+    @property
+    def ended(self) -> bool:
+        return self._connection.ended
+
     async def aclose(self) -> None:
         if self._is_open:
             self._is_open = False

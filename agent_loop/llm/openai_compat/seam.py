@@ -18,6 +18,11 @@ class HttpResponse(ABC):
     async def read(self) -> bytes:
         """The next bytes, as soon as there are any; `b""` at the end. Raises `LlmError` (`TRANSPORT`)."""
 
+    @property
+    def ended(self) -> bool:
+        """Whether the body has come and was read to its end; False also where that is not known without a `read`."""
+        return False
+
     @abstractmethod
     async def aclose(self) -> None:
         """Give the connection back when the body was read to its end, else close it. Idempotent."""
