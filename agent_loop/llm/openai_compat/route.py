@@ -92,6 +92,10 @@ class Route:
                 raise HttpError(f"the proxy answered with status {proxied.status}")
             loop = asyncio.get_running_loop()
             encrypted = await loop.start_tls(proxied.transport, connection, tls, server_hostname=self.peer.host)
+        except (OSError, TypeError) as error:
+            # within TLS to the proxy, asyncio before 3.13 stumbles while it reports why the handshake failed
+            reason = error if isinstance(error, OSError) else error.__context__
+            raise HttpError(str(reason) or type(reason).__name__) from error
         finally:
             if encrypted is None:
                 proxied.abort()

@@ -33,7 +33,10 @@ def _environment(monkeypatch, tmp_path):
 async def listening(serve, **tls):
     """A server of this machine; gives its port."""
 
+    handlers = []
+
     async def handle(reader, writer):
+        handlers.append(asyncio.current_task())
         try:
             await serve(reader, writer)
         finally:
@@ -43,6 +46,8 @@ async def listening(serve, **tls):
     async with server:
         with anyio.fail_after(20):
             yield server.sockets[0].getsockname()[1]
+            # before Python 3.12 the end of a server is not that of its connections
+            await asyncio.gather(*handlers, return_exceptions=True)
 
 
 async def answering(reader, writer):
