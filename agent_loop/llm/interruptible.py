@@ -30,12 +30,13 @@ class Interruptible:
     `seconds` is the limit of each single await.
     """
 
-    __slots__ = ("_release", "_scope", "_seconds", "_signal", "_started", "_timer")
+    __slots__ = ("_expired", "_interrupt", "_release", "_seconds", "_signal", "_started", "_timer")
 
     def __init__(self, signal: AbortSignal, *, seconds: float = math.inf) -> None:
         self._signal = signal
         self._seconds = seconds
-        self._scope = anyio.CancelScope()
+        self._expired = False
+        self._interrupt = _nothing  # ends the await that runs
         self._started = math.inf
         self._timer: asyncio.TimerHandle | None = None
 
@@ -62,25 +63,41 @@ class Interruptible:
 
         Raises `LlmError` (`ABORTED`), `TimeoutError`, and whatever the awaitable raises.
         """
-        self.check()
-        self._started = anyio.current_time()
-        with anyio.CancelScope() as self._scope:
-            try:
-                return await start()
-            finally:
-                self._started = math.inf
+        with anyio.CancelScope() as scope:
+            return await self.wait_for(start, scope.cancel)
         self.check()
         raise TimeoutError
+
+    async def wait_for(self, start: Callable[[], Awaitable[T]], interrupt: Callable[[], None]) -> T:
+        """The same for an await that `interrupt` ends, by making it raise `LlmError`: it costs no cancel scope."""
+        self.check()
+        self._expired = False
+        self._interrupt = interrupt
+        self._started = asyncio.get_running_loop().time()
+        try:
+            return await start()
+        except LlmError:
+            self.check()
+            if self._expired:
+                raise TimeoutError from None
+            raise
+        finally:
+            self._started = math.inf
+            self._interrupt = _nothing
 
     def _look_at_the_time(self) -> None:
         loop = asyncio.get_running_loop()
         left = self._started + self._seconds - loop.time()
         if left <= 0:
-            self._scope.cancel()
+            self._expired = True
+            self._interrupt()
             left = self._seconds
         # between two awaits nothing has started, and the time left is infinite
         self._timer = loop.call_later(min(left, self._seconds), self._look_at_the_time)
 
     def _cancel(self) -> None:
-        # a scope that has been left takes no notice
-        self._scope.cancel()
+        self._interrupt()
+
+
+def _nothing() -> None:
+    """Nobody waits."""

@@ -66,7 +66,7 @@ class OpenAICompatAdapter(LlmAdapter):
                     parser = SseParser()
                     translator = StreamTranslator(self._provider.name)
                     while True:
-                        data = await call.wait(response.read)
+                        data = await call.wait_for(response.read, response.interrupt)
                         for event, payload in parser.feed(data) if data else _last_events(parser):
                             chunks = translator.feed(event, payload)
                             if translator.done and not response.ended:

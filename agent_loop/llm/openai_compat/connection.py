@@ -89,9 +89,10 @@ class Connection(asyncio.Protocol):
         """Whether another request may be sent: nothing is left of the last, and the server keeps the connection."""
         return self.ended and self._keep and self._failure is None
 
-    def abort(self) -> None:
-        """Close without a word; what is read later fails."""
-        self.transport.abort()
+    def give_up(self) -> None:
+        """Close at once; whoever waits, and what is read later, fails."""
+        self._break("it was given up")
+        self._wake()
 
     async def aclose(self) -> None:
         """Close at once, and return when that is done. Idempotent."""

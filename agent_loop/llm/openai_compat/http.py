@@ -125,6 +125,9 @@ class _Response(HttpResponse):
     def ended(self) -> bool:
         return self._connection.ended
 
+    def interrupt(self) -> None:
+        self._connection.give_up()
+
     async def aclose(self) -> None:
         if self._is_open:
             self._is_open = False

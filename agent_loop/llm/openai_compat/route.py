@@ -98,7 +98,7 @@ class Route:
             raise HttpError(str(reason) or type(reason).__name__) from error
         finally:
             if encrypted is None:
-                proxied.abort()
+                proxied.give_up()
         connection.connection_made(cast("asyncio.Transport", encrypted))
         return connection
 

@@ -24,6 +24,10 @@ class HttpResponse(ABC):
         return False
 
     @abstractmethod
+    def interrupt(self) -> None:
+        """Let whoever waits in `read` get an `LlmError` now; what comes later fails as well."""
+
+    @abstractmethod
     async def aclose(self) -> None:
         """Give the connection back when the body was read to its end, else close it. Idempotent."""
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from pydantic_core import to_json
 
+from agent_loop.llm.history import begins_with
 from agent_loop.llm.openai_compat.images import is_picture
 from agent_loop.llm.openai_compat.models import ModelProfile
 from agent_loop.llm.seam import LlmRequest
@@ -26,40 +27,60 @@ _BACKTICKS = re.compile(r"`+")
 
 
 class RequestWriter:
-    """`request_body` as the bytes that are sent. What stands for the tools is kept: they seldom change."""
+    """`request_body` as the bytes that are sent.
 
-    __slots__ = ("_tools",)
+    What stands for the tools and for the messages before the new ones is kept: a message is never changed once it is
+    made, and every prompt sends all of them again. Pictures are not kept.
+    """
+
+    __slots__ = ("_known", "_rows", "_tools")
 
     def __init__(self) -> None:
         self._tools: tuple[list[JsonObject], bytes] = ([], b"")
+        self._known: list[Message] = []
+        self._rows = bytearray()  # of the known messages
 
     def write(self, request: LlmRequest, profile: ModelProfile, image_urls: Mapping[str, str] | None = None) -> bytes:
         """See `request_body`."""
-        before, after = _around_tools(request, profile, image_urls)
+        if profile.images:
+            return to_json(request_body(request, profile, image_urls))
+        system = b"" if request.system is None else to_json({"role": "system", "content": request.system}) + b","
+        rows = (system + self._history(request.messages))[:-1]
         if request.tools is not self._tools[0]:
             self._tools = request.tools, to_json(_wire_tools(request.tools))[1:-1]
-        parts = [to_json(before)[1:-1], self._tools[1], to_json(after)[1:-1]]
+        before, after = _around_tools(request, profile)
+        parts = [
+            to_json({"model": request.model})[1:-1],
+            b'"messages":[' + rows + b"]",
+            to_json(before)[1:-1],
+            self._tools[1],
+            to_json(after)[1:-1],
+        ]
         return b"{" + b",".join(filter(None, parts)) + b"}"
+
+    def _history(self, messages: list[Message]) -> bytearray:
+        """The rows, each with its comma."""
+        if not begins_with(messages, self._known):
+            self._known, self._rows = [], bytearray()
+        for message in messages[len(self._known) :]:
+            for row in _wire_messages(message, None):
+                self._rows += to_json(row) + b","
+            self._known.append(message)
+        return self._rows
 
 
 def request_body(request: LlmRequest, profile: ModelProfile, image_urls: Mapping[str, str] | None = None) -> JsonObject:
     """The body; `request.messages` are normalised for `profile` already. `image_urls` by the images' `ref`."""
-    before, after = _around_tools(request, profile, image_urls)
-    return {**before, **_wire_tools(request.tools), **after}
+    before, after = _around_tools(request, profile)
+    messages = _wire_history(request, profile, image_urls)
+    return {"model": request.model, "messages": messages, **before, **_wire_tools(request.tools), **after}
 
 
-def _around_tools(
-    request: LlmRequest, profile: ModelProfile, image_urls: Mapping[str, str] | None
-) -> tuple[JsonObject, JsonObject]:
-    """What stands before and behind the tools."""
+def _around_tools(request: LlmRequest, profile: ModelProfile) -> tuple[JsonObject, JsonObject]:
+    """What stands between the messages and the tools, and behind those."""
     effort = request.effort
     off = effort == THINKING_OFF
-    before: JsonObject = {
-        "model": request.model,
-        "messages": _wire_history(request, profile, image_urls),
-        "stream": True,
-        "stream_options": {"include_usage": True},
-    }
+    before: JsonObject = {"stream": True, "stream_options": {"include_usage": True}}
     if profile.thinking_switch and effort is not None:
         before["thinking"] = {"type": "disabled" if off else "enabled"}
     if effort in profile.efforts:

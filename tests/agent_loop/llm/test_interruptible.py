@@ -82,3 +82,41 @@ async def test_a_cancellation_from_outside_is_not_taken_for_its_own():
         outer.cancel()
         await call.wait(anyio.sleep_forever)
     assert outer.cancelled_caught
+
+
+class Line:
+    """Something that is waited for, and that fails when it is interrupted."""
+
+    def __init__(self):
+        self.broken = anyio.Event()
+        self.waited_for = anyio.Event()
+
+    async def read(self):
+        self.waited_for.set()
+        await self.broken.wait()
+        raise LlmError("the line broke", "TRANSPORT")
+
+
+async def test_what_can_be_interrupted_fails_as_aborted_when_it_was():
+    signal, line = AbortController(), Line()
+
+    async def abort():
+        await line.waited_for.wait()
+        signal.abort("session/cancel")
+
+    with anyio.fail_after(10):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(abort)
+            with Interruptible(signal) as call, pytest.raises(LlmError, match="session/cancel") as caught:
+                await call.wait_for(line.read, line.broken.set)
+    assert caught.value.code == "ABORTED"
+
+
+async def test_what_can_be_interrupted_has_the_same_time_limit_and_later_failures_are_its_own():
+    with anyio.fail_after(5), Interruptible(AbortController(), seconds=0.01) as call:
+        line = Line()
+        with pytest.raises(TimeoutError):
+            await call.wait_for(line.read, line.broken.set)
+        assert await call.wait_for(answer, line.broken.set) == 42
+        with pytest.raises(LlmError, match="the line broke"):
+            await call.wait_for(line.read, lambda: pytest.fail("interrupted"))

@@ -423,6 +423,9 @@ class CannedResponse(HttpResponse):
     async def read(self):
         return self.pieces.pop() if self.pieces else b""
 
+    def interrupt(self):
+        raise AssertionError("nothing is waited for")
+
     async def aclose(self):
         pass
 

@@ -30,6 +30,9 @@ class Answer(HttpResponse):
             return b"x" * 50_000
         return self.pieces.pop() if self.pieces else b""
 
+    def interrupt(self):
+        raise AssertionError("nothing is waited for")
+
     async def aclose(self):
         self.closed = True
 

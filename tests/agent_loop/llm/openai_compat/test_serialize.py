@@ -3,6 +3,8 @@
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic_core import to_json
 
 from agent_loop.llm.openai_compat.models import DEEPSEEK, ModelProfile
@@ -39,6 +41,31 @@ def test_what_is_sent_is_the_body_also_when_the_tools_have_changed():
         for rest in ({}, {"temperature": 0.0, "stop": ["END"], "effort": "high"}):
             request = llm_request(tools=tools, **rest)
             assert writer.write(request, profile) == to_json(request_body(request, profile))
+
+
+@given(st.lists(st.sampled_from(["a user", "an answer", "calls", "results", "empty", "another beginning"])))
+def test_what_is_sent_of_a_conversation_that_grows_is_the_body(steps):
+    writer, messages = RequestWriter(), [user("hi")]
+    for step in steps:
+        match step:
+            case "a user":
+                messages = [*messages, user("more “of it”"), said({"type": "resource-link", "name": "n", "uri": "u"})]
+            case "an answer":
+                messages = [*messages, {"role": "assistant", "content": [text_block("a"), text_block("b")]}]
+            case "calls":
+                call = {"type": "tool-call", "id": "1", "name": "bash", "arguments": ""}
+                messages = [*messages, {"role": "assistant", "content": [call]}]
+            case "results":
+                result = {"type": "tool-result", "toolCallId": "1", "content": []}
+                messages = [*messages, said(result, result, text_block("x"))]
+            case "empty":
+                messages = []
+            case _:
+                messages = [user("summary"), *messages[2:]]
+        for system in (None, "be brief"):
+            for profile in (FLASH, SEEING):
+                request = llm_request(messages=messages, system=system)
+                assert writer.write(request, profile) == to_json(request_body(request, profile))
 
 
 def test_the_largest_body_has_its_keys_in_the_order_of_the_contract():
