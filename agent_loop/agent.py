@@ -4,6 +4,7 @@ May not know: editors, protocols, concrete models and tools. Invariant: there is
 while `status` is `running`, and no message is lost except by `cancel`, `withdraw` or `dispose`.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -94,7 +95,7 @@ class Agent:
         scrub = Scrub(cwd=cwd, session_id=session.id, spill_root=options.spill_root)
         self._composer = Composer(scrub=scrub, secrets=session.secrets)
         self._status: Status = "idle"
-        self._settled = anyio.Event()
+        self._settled = asyncio.Event()
         self._abort: AbortController | None = None  # of the running turn
         self._turn: Turn | None = None
         self._dispatch: ToolDispatch | None = None
@@ -233,7 +234,7 @@ class Agent:
             return
         self._services.start(self._drive)
         self._status = "running"
-        self._settled = anyio.Event()
+        self._settled = asyncio.Event()
         self._notify("agent/status", "running")
 
     async def _drive(self) -> None:

@@ -59,8 +59,13 @@ class OpenAICompatAdapter(LlmAdapter):
         key = ""
         try:
             with Interruptible(request.signal, seconds=self._idle_timeout) as call:
-                key = (await call.wait(self._credential) or "").strip()
-                response = await self._post(request, key, call)
+
+                async def ask() -> HttpResponse:
+                    nonlocal key
+                    key = (await self._credential() or "").strip()
+                    return await self._post(request, key)
+
+                response = await call.wait(ask)
                 try:
                     await self._check_head(response, call)
                     parser = SseParser()
@@ -80,8 +85,9 @@ class OpenAICompatAdapter(LlmAdapter):
                         if not data:
                             raise LlmError(f"{self._provider.name} ended its stream in mid-answer", "STREAM_CLOSED")
                 finally:
-                    with anyio.move_on_after(_CLOSE_SECONDS, shield=True):
-                        await response.aclose()
+                    if not response.give_back():
+                        with anyio.move_on_after(_CLOSE_SECONDS, shield=True):
+                            await response.aclose()
         except TimeoutError:
             raise LlmError(f"{self._provider.name} sent nothing for {self._idle_timeout:g} s", "TIMEOUT") from None
         except LlmError as error:
@@ -104,7 +110,7 @@ class OpenAICompatAdapter(LlmAdapter):
         if transport is not None:
             await transport.aclose()
 
-    async def _post(self, request: LlmRequest, key: str, call: Interruptible) -> HttpResponse:
+    async def _post(self, request: LlmRequest, key: str) -> HttpResponse:
         profile = self._provider.model(request.model)
         if profile is None:
             raise LlmError(f"{self._provider.name} has no model {request.model!r}", "UNKNOWN_MODEL")
@@ -112,12 +118,8 @@ class OpenAICompatAdapter(LlmAdapter):
         urls = await image_urls(request) if profile.images else None
         body = self._writer.write(request, profile, urls)
         url = self._provider.base_url.rstrip("/") + "/chat/completions"
-
-        async def post() -> HttpResponse:
-            transport = await self._connections()
-            return await transport.post(url, headers=headers, body=body)
-
-        return await call.wait(post)
+        transport = await self._connections()
+        return await transport.post(url, headers=headers, body=body)
 
     def _headers(self, key: str) -> dict[str, str]:
         headers = {

@@ -58,7 +58,7 @@ class TcpTransport(HttpTransport):
                 raise
         except HttpError as error:
             raise LlmError(f"cannot reach {self._route.shown}: {error.message}", "TRANSPORT") from error
-        return _Response(connection, self._route.shown, self._give_back)
+        return _Response(connection, self._route.shown, keep=self._keep, drop=self._drop)
 
     def _head(self, method: str, url: str, headers: Mapping[str, str]) -> bytes:
         route = self._route
@@ -85,11 +85,8 @@ class TcpTransport(HttpTransport):
         self._connections.add(connection)
         return connection
 
-    async def _give_back(self, connection: Connection) -> None:
-        if connection.reusable:
-            self._idle.append((connection, asyncio.get_running_loop().time()))
-        else:
-            await self._drop(connection)
+    def _keep(self, connection: Connection) -> None:
+        self._idle.append((connection, asyncio.get_running_loop().time()))
 
     async def _drop(self, connection: Connection) -> None:
         self._connections.discard(connection)
@@ -98,7 +95,12 @@ class TcpTransport(HttpTransport):
 
 class _Response(HttpResponse):
     def __init__(
-        self, connection: Connection, shown_url: str, give_back: Callable[[Connection], Awaitable[None]]
+        self,
+        connection: Connection,
+        shown_url: str,
+        *,
+        keep: Callable[[Connection], None],
+        drop: Callable[[Connection], Awaitable[None]],
     ) -> None:
         self.status = connection.status
         self.headers = connection.headers
@@ -107,7 +109,8 @@ class _Response(HttpResponse):
         self._unpack = zlib.decompressobj(_GZIP_OR_ZLIB).decompress if packed else None
         self._connection = connection
         self._shown_url = shown_url
-        self._give_back = give_back
+        self._keep = keep
+        self._drop = drop
         self._is_open = True
 
     async def read(self) -> bytes:
@@ -128,7 +131,13 @@ class _Response(HttpResponse):
     def interrupt(self) -> None:
         self._connection.give_up()
 
-    async def aclose(self) -> None:
-        if self._is_open:
+    def give_back(self) -> bool:
+        if self._is_open and self._connection.reusable:
             self._is_open = False
-            await self._give_back(self._connection)
+            self._keep(self._connection)
+        return not self._is_open
+
+    async def aclose(self) -> None:
+        if not self.give_back():
+            self._is_open = False
+            await self._drop(self._connection)

@@ -27,6 +27,10 @@ class HttpResponse(ABC):
     def interrupt(self) -> None:
         """Let whoever waits in `read` get an `LlmError` now; what comes later fails as well."""
 
+    def give_back(self) -> bool:
+        """Give the connection back when that can be done at once; otherwise False, and `aclose` is to be awaited."""
+        return False
+
     @abstractmethod
     async def aclose(self) -> None:
         """Give the connection back when the body was read to its end, else close it. Idempotent."""
