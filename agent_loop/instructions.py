@@ -41,9 +41,36 @@ class Instructions:
     problems: dict[str, str]
 
 
-def read_instructions(cwd: str, *, limit: int = LIMIT) -> Instructions:
-    """`AGENTS.md` of `cwd` and of the directories above it, up to the root of its git repository; the nearest last."""
-    directories = _project(os.path.realpath(cwd))
+class Place:
+    """Where the instructions for work in `cwd` may lie.
+
+    The way up is kept until `cwd` is another directory: to resolve a path looks at every part of it.
+    """
+
+    __slots__ = ("_cwd", "_identity", "_marks", "_upwards")
+
+    def __init__(self, cwd: str) -> None:
+        self._cwd = cwd
+        self._identity: tuple[int, int] | None = None
+        self._upwards: list[str] = []
+        self._marks: list[str] = []
+
+    def project(self) -> list[str]:
+        """The real `cwd` and what is above it up to the root of its git repository; outside of one, itself alone."""
+        identity = _identity(self._cwd)
+        if identity is None or identity != self._identity or _identity(self._upwards[0]) != identity:
+            self._identity = identity
+            self._upwards = _upwards(os.path.realpath(self._cwd))
+            self._marks = [f"{directory}/.git" for directory in self._upwards]
+        for length, mark in enumerate(self._marks, 1):
+            if os.access(mark, os.F_OK):
+                return self._upwards[:length]
+        return self._upwards[:1]
+
+
+def read_instructions(place: Place, *, limit: int = LIMIT) -> Instructions:
+    """`AGENTS.md` of the directories of the project, the nearest last."""
+    directories = place.project()
     problems: dict[str, str] = {}
     found: list[str] = []
     left = limit
@@ -60,13 +87,17 @@ def read_instructions(cwd: str, *, limit: int = LIMIT) -> Instructions:
     return Instructions("\n\n".join([_INTRODUCTION, *reversed(found)]), problems)
 
 
-def _project(here: str) -> list[str]:
-    """`here`, whose name is real, and what is above it up to the root of its git repository; outside of one, itself."""
+def _identity(directory: str) -> tuple[int, int] | None:
+    try:
+        found = os.stat(directory)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _upwards(here: str) -> list[str]:
     directories = [here]
-    while not os.access(f"{directories[-1]}/.git", os.F_OK):
-        above = os.path.dirname(directories[-1])
-        if above == directories[-1]:
-            return [here]
+    while (above := os.path.dirname(directories[-1])) != directories[-1]:
         directories.append(above)
     return directories
 
@@ -133,11 +164,12 @@ def install_instructions(hooks: Hooks) -> None:
 class _ForAgent:
     def __init__(self, agent: Agent) -> None:
         self._agent = agent
+        self._place = Place(agent.cwd)
         self._told: dict[str, str] = {}
         self._own: Sections = ()
 
     def turn_started(self, _agent: Agent, _turn: int) -> None:
-        instructions = read_instructions(self._agent.cwd)
+        instructions = read_instructions(self._place)
         text = instructions.text
         self._own = () if text is None else (PromptSection("instructions", ORDER, text),)
         for name, problem in instructions.problems.items():
