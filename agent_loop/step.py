@@ -246,8 +246,8 @@ async def pull(context: TurnContext, call: ModelCall, ids: CallIds, redactor: Ch
     session, hooks, signal = context.session, context.hooks, context.signal
     assembler = BlockAssembler()
     turn, step = call.request.turn, call.request.step
-    if context.wrapped("llm/stream"):
-        # a replay answers by what it says
+    if context.wrapped("llm/stream") or context.wrapped("agent/request"):
+        # a replay answers by what it says; and what a layer has put there may be nothing that can be logged
         call.log_header()
     # the seam types an iterator and promises a generator, which is what can be closed
     stream = cast("AsyncGenerator[StreamChunk]", context.llm.stream(call.request))

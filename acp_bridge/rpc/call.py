@@ -25,7 +25,7 @@ class Call:
     return. Once the request was answered it changes nothing.
     """
 
-    __slots__ = ("_behind", "_on_cancel", "answer", "id", "method")
+    __slots__ = ("_behind", "_cancelled", "_on_cancel", "answer", "id", "method")
 
     def __init__(self, request_id: RequestId, method: str) -> None:
         self.id = request_id
@@ -33,6 +33,7 @@ class Call:
         self.answer: Callable[[Outcome], None] = _nothing
         self._behind: list[Callable[[], None]] = []
         self._on_cancel: Callable[[], None] = _nothing
+        self._cancelled = False
 
     def after_response(self, callback: Callable[[], None]) -> None:
         """Run `callback` behind the successful response (never after an error).
@@ -48,9 +49,17 @@ class Call:
         Without this, the handler's task is cancelled and −32800 answered.
         """
         self._on_cancel = callback
+        if self._cancelled:
+            # the ask came while the handler was between two of these
+            self._act()
 
     def cancel(self) -> None:
         """The client has asked for cancellation; later asks change nothing."""
+        if not self._cancelled:
+            self._cancelled = True
+            self._act()
+
+    def _act(self) -> None:
         callback, self._on_cancel = self._on_cancel, _nothing
         callback()
 

@@ -69,10 +69,11 @@ class IncomingRequests:
         self._log = log
         self._unanswered: set[Call] = set()
         self._calls: dict[RequestId, Call] = {}
+        self._tasks = 0
 
     def lone_request(self, message: RequestMessage) -> None:
-        """Handle a request that came in a piece of its own: there is nothing that it could overtake."""
-        self._request(message, self._begin)
+        """Handle a request that came in a piece of its own: without a task it can overtake nothing but tasks."""
+        self._request(message, self._start if self._tasks else self._begin)
 
     def request(self, message: RequestMessage) -> None:
         """Handle a request, behind those received before it."""
@@ -127,6 +128,7 @@ class IncomingRequests:
     def _start(self, call: Call, params: dict[str, Any]) -> None:
         scope = anyio.CancelScope()
         call.on_cancel(scope.cancel)
+        self._tasks += 1
         self._handlers.start_soon(self._handle, call, params, scope)
 
     async def _handle(self, call: Call, params: dict[str, Any], scope: anyio.CancelScope) -> None:
@@ -141,6 +143,8 @@ class IncomingRequests:
             else:
                 if result is not None:
                     self._answer(call, result)
+            finally:
+                self._tasks -= 1
 
     def _answer(self, call: Call, outcome: dict[str, Any] | Exception) -> None:
         if call not in self._unanswered:

@@ -87,7 +87,9 @@ class Connection(asyncio.Protocol):
     @property
     def reusable(self) -> bool:
         """Whether another request may be sent: nothing is left of the last, and the server keeps the connection."""
-        return self.ended and self._keep and self._failure is None
+        whole = self.ended and self._keep and self._failure is None
+        # an answer that came before all of its request was written leaves the rest of that in the way
+        return whole and self.transport.get_write_buffer_size() == 0
 
     def give_up(self) -> None:
         """Close at once; whoever waits, and what is read later, fails."""
@@ -131,10 +133,12 @@ class Connection(asyncio.Protocol):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         # what stands behind the body is no header of the answer
-        if not self._has_head:
+        if not (self._has_head or self._complete):
             self.headers[name.decode("latin-1").lower()] = value.decode("latin-1")
 
     def on_headers_complete(self) -> None:
+        if self._complete:
+            return
         self.status = self._parser.get_status_code()
         self._has_head = self.status >= 200
         self._ends_with_connection = not (
@@ -154,10 +158,12 @@ class Connection(asyncio.Protocol):
             self._keep = False
 
     def on_message_complete(self) -> None:
+        if self._complete:
+            return
         if not self._has_head:
             # "continue", "early hints": the answer itself is still to come
             self.headers = {}
-        elif not self._complete:
+        else:
             self._complete = True
             self._keep = self._parser.should_keep_alive()
 

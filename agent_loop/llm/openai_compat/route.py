@@ -97,7 +97,8 @@ class Route:
             reason = error if isinstance(error, OSError) else error.__context__
             raise HttpError(str(reason) or type(reason).__name__) from error
         finally:
-            if encrypted is None:
+            # asyncio has closed it where the handshake failed, and does not take that twice before 3.12
+            if encrypted is None and not proxied.transport.is_closing():
                 proxied.give_up()
         connection.connection_made(cast("asyncio.Transport", encrypted))
         return connection

@@ -63,8 +63,8 @@ class RequestWriter:
         if not begins_with(messages, self._known):
             self._known, self._rows = [], bytearray()
         for message in messages[len(self._known) :]:
-            for row in _wire_messages(message, None):
-                self._rows += to_json(row) + b","
+            # all of its rows or none: what cannot be written must leave nothing behind
+            self._rows += b"".join([to_json(row) + b"," for row in _wire_messages(message, None)])
             self._known.append(message)
         return self._rows
 

@@ -1,9 +1,12 @@
 """The connection over real pipes: order, answers, cancellation both ways."""
 
+import asyncio
+
 import anyio
 import anyio.lowlevel
 import pytest
 
+from acp_bridge.rpc.call import Call
 from acp_bridge.rpc.errors import ConnectionClosed, RpcError
 from agent_loop.abort import AbortController
 from tests.support.wire_client import wire
@@ -238,6 +241,42 @@ async def test_a_request_that_needs_no_task_is_answered_by_its_call_once():
             {"id": 3, "error": {"code": -32000, "message": "no"}},
             {"method": "behind", "params": {}},
         ]
+
+
+async def test_a_request_that_needs_no_task_has_one_while_others_run_and_so_overtakes_none():
+    async with wire() as client:
+        in_task, released = [], anyio.Event()
+
+        async def hold(_params, _call):
+            await released.wait()
+            return {}
+
+        def later(_params, call):
+            in_task.append(asyncio.current_task() is not None)
+            call.answer({})
+
+        client.dispatcher.handlers["hold"] = hold
+        client.dispatcher.beginners["later"] = later
+        await client.send({"id": 1, "method": "later"})
+        assert (await client.frame())["id"] == 1
+        await client.send({"id": 2, "method": "hold"})
+        await client.assert_quiet()
+        await client.send({"id": 3, "method": "later"})
+        assert (await client.frame())["id"] == 3
+        released.set()
+        assert (await client.frame())["id"] == 2
+        await client.send({"id": 4, "method": "later"})
+        assert (await client.frame())["id"] == 4
+        assert in_task == [False, True, False]
+
+
+def test_a_cancel_reaches_who_sees_to_it_later_too():
+    call, acted = Call(1, "session/prompt"), []
+    call.on_cancel(lambda: acted.append("task"))
+    call.cancel()
+    call.on_cancel(lambda: acted.append("turn"))
+    call.cancel()
+    assert acted == ["task", "turn"]
 
 
 async def test_a_request_that_cannot_begin_or_whose_result_is_no_json_costs_nothing_else():

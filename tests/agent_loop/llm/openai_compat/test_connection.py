@@ -24,10 +24,14 @@ class RecordingTransport(asyncio.Transport):
         self.written = b""
         self.reading = True
         self.aborted = False
+        self.unwritten = 0
         connection.connection_made(self)
 
     def write(self, data):
         self.written += data
+
+    def get_write_buffer_size(self):
+        return self.unwritten
 
     def pause_reading(self):
         self.reading = False
@@ -69,9 +73,12 @@ async def test_an_answer_is_a_status_headers_and_a_body_and_the_next_request_goe
         assert (connection.status, connection.headers) == (200, {"content-type": "a", "content-length": "4"})
         assert await connection.read() == b"ab"
         assert not connection.reusable
+        transport.unwritten = 1
         connection.data_received(b"cd")
         assert not connection.reusable
         assert await everything(connection) == b"cd"
+        assert not connection.reusable
+        transport.unwritten = 0
         assert connection.reusable
         again = asyncio.ensure_future(connection.request(REQUEST))
         await anyio.lowlevel.checkpoint()
@@ -164,11 +171,14 @@ async def test_who_asked_for_nothing_takes_nothing():
     assert not connection.reusable
 
 
-@pytest.mark.parametrize("more", [b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\nx", b"\r\nHTTP/1.1 200 OK\r\n\r\nxyz"])
+@pytest.mark.parametrize(
+    "more", [b"HTTP/1.1 500 No\r\ncontent-length: 1\r\nx-more: 1\r\n\r\nx", b"HTTP/1.1 100 Continue\r\n\r\n"]
+)
 async def test_a_second_answer_to_one_request_is_not_taken_for_that_of_the_next(more):
     async with asked() as (connection, _, asking):
         connection.data_received(answer([b"ab"], "length") + more)
         await asking
+        assert (connection.status, connection.headers) == (200, {"content-length": "2"})
         assert await everything(connection) == b"ab"
         assert not connection.reusable
 

@@ -114,6 +114,7 @@ async def test_the_proxy_of_the_environment_is_asked_for_a_tunnel_and_may_refuse
     async def serve(reader, writer):
         heads.append((await reader.readuntil(b"\r\n\r\n")).decode())
         writer.write(b"HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n")
+        await reader.read()
 
     async with listening(serve, ssl=server_context()) as port:
         monkeypatch.setenv("HTTPS_PROXY", f"https://me:p%40ss@localhost:{port}")
