@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 def acp_scenario_checks(scenario: Scenario, run: Run) -> list[str]:
     """The official schema where it is found, and the universal replay invariant: a log keeps its meaning."""
     from acp_bridge.testing.json_values import read_lines  # noqa: PLC0415 - a run without scenarios does not need it
-    from acp_bridge.testing.normalise import normalise_log  # noqa: PLC0415 - the same
-    from tests.support.history import history  # noqa: PLC0415 - the same
-    from tests.support.official import schema_referee  # noqa: PLC0415 - the same
+    from acp_bridge.testing.normalise import normalise_log  # noqa: PLC0415 - for scenarios alone
+    from tests.support.history import history  # noqa: PLC0415 - for scenarios alone
+    from tests.support.official import schema_referee  # noqa: PLC0415 - for scenarios alone
 
     findings = schema_referee().violations(run.entries)
     for path, log in zip(scenario.logs(), run.logs, strict=False):

@@ -38,7 +38,7 @@ def leave(code: int) -> NoReturn:
     The interpreter would now take its modules apart, object by object: a sixth of the CPU of a short run.
     """
     import contextlib  # noqa: PLC0415 - the light path does not wait for it
-    import threading  # noqa: PLC0415 - nor for this
+    import threading  # noqa: PLC0415 - the light path does not wait for it
 
     for thread in threading.enumerate():
         # as the interpreter does it: what still writes a file is waited for

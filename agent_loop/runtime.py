@@ -7,7 +7,6 @@ an id, sleeps or draws a random number.
 import asyncio
 import heapq
 import itertools
-import os
 import random
 import time
 import uuid
@@ -86,12 +85,7 @@ class SystemRuntime(Runtime):
         return cancel
 
     def new_id(self) -> str:
-        # a random UUID as `uuid.uuid4` writes it, without the object, which costs three times as much
-        raw = bytearray(os.urandom(16))
-        raw[6] = raw[6] & 0x0F | 0x40
-        raw[8] = raw[8] & 0x3F | 0x80
-        text = raw.hex()
-        return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+        return str(uuid.uuid4())
 
     def jitter(self) -> float:
         return random.random()  # noqa: S311 - spreads retries, protects nothing

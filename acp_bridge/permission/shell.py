@@ -80,7 +80,7 @@ def mentioned_commands(line: str) -> tuple[PartlyKnown, ...] | None:
 @cache
 def _parser() -> "Parser":
     import tree_sitter  # noqa: PLC0415 - 10 ms that only a line which a rule is held against has to pay
-    import tree_sitter_bash  # noqa: PLC0415 - the same
+    import tree_sitter_bash  # noqa: PLC0415 - its grammar, for that line alone
 
     return tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))
 

@@ -138,7 +138,7 @@ class IncomingRequests:
             except anyio.get_cancelled_exc_class():
                 self._answer(call, RpcError(REQUEST_CANCELLED, "Request cancelled"))
                 raise
-            except Exception as error:  # noqa: BLE001 - the same wall
+            except Exception as error:  # noqa: BLE001 - the peer handler wall, for one that runs as a task
                 self._answer(call, error)
             else:
                 if result is not None:

@@ -121,19 +121,21 @@ def _call(method: str, request_id: RequestId, members: dict[str, Any]) -> Messag
     is_notification = "id" not in members
     params = members.get("params")
     # an object, as nearly all have, is nothing to be checked
-    if not isinstance(params, dict):
-        try:
-            params = Request.parse(members).params
-        except ProtocolError as error:
-            invalid = InvalidMessage(INVALID_REQUEST, request_id, f"Invalid request: {error}")
-            return MalformedNotification(method) if is_notification else invalid
-        if isinstance(params, list):
-            reason = "Invalid params: they are given by name, in an object"
-            return (
-                MalformedNotification(method) if is_notification else InvalidMessage(INVALID_PARAMS, request_id, reason)
-            )
+    invalid = None if isinstance(params, dict) else _params_fault(request_id, members)
+    if invalid is not None:
+        return MalformedNotification(method) if is_notification else invalid
     named = cast("dict[str, Any]", params or {})
     return NotificationMessage(method, named) if is_notification else RequestMessage(request_id, method, named)
+
+
+def _params_fault(request_id: RequestId, members: dict[str, Any]) -> InvalidMessage | None:
+    try:
+        params = Request.parse(members).params
+    except ProtocolError as error:
+        return InvalidMessage(INVALID_REQUEST, request_id, f"Invalid request: {error}")
+    if isinstance(params, list):
+        return InvalidMessage(INVALID_PARAMS, request_id, "Invalid params: they are given by name, in an object")
+    return None
 
 
 def request_frame(request_id: int, *, method: str, params: dict[str, Any]) -> bytes:

@@ -88,11 +88,9 @@ def shape_fault(event_type: str, data: Any) -> str | None:
     for name, kind in required:
         if type(known.get(name)) is not kind:
             return _not_a(name, kind)
-    fault = None
     if event_type == "assistant/chunk":
         return _chunk_fault(known["chunk"])
-    if event_type in _INNER:
-        fault = _inner_fault(_INNER[event_type], known)
+    fault = _inner_fault(_INNER[event_type], known) if event_type in _INNER else None
     if fault is None and event_type in _WITH_BLOCKS:
         return _blocks_fault(known["content"])
     return fault

@@ -1,5 +1,6 @@
 """session/new, session/load, session/set_mode, through the wire."""
 
+from contextlib import asynccontextmanager
 from functools import partial
 
 import pytest
@@ -176,17 +177,24 @@ async def test_loading_a_live_session_shows_it_again_and_does_not_disturb_its_tu
         assert world.text() == "the answer"
 
 
-async def test_what_happens_while_a_transcript_is_shown_follows_it(tmp_path):
-    gate, answer = Gate(), says("the answer")
-    async with bridge_world(says("one"), [gate, *answer], cwd=tmp_path, high_water=1) as world:
+@asynccontextmanager
+async def showing(cwd, *rest):
+    """A long transcript is being shown while the second prompt's answer waits: its gate, and `rest` behind that."""
+    gate = Gate()
+    async with bridge_world(says("one"), [gate, *rest], cwd=cwd, high_water=1) as world:
         session = await world.new_session()
         await world.prompt(session, "x" * 200_000)
         prompt = await world.send_prompt(session, "two")
         await gate.reached.wait()
         world.updates.clear()
-        load = await world.send("session/load", sessionId=session, cwd=str(tmp_path), mcpServers=[])
+        load = await world.send("session/load", sessionId=session, cwd=str(cwd), mcpServers=[])
         while not world.client.peer.congested:
             await world.agents.runtime.sleep(0)
+        yield world, gate, session, prompt, load
+
+
+async def test_what_happens_while_a_transcript_is_shown_follows_it(tmp_path):
+    async with showing(tmp_path, *says("the answer")) as (world, gate, session, prompt, load):
         world.bridge.present(session).agent.session.append("mode/change", {"modeId": "full"})
         gate.open()
         answers = [await world.until(lambda frame: "method" not in frame) for _ in range(2)]
@@ -197,16 +205,7 @@ async def test_what_happens_while_a_transcript_is_shown_follows_it(tmp_path):
 
 
 async def test_a_prompt_that_ends_while_a_transcript_is_shown_is_answered_behind_it_and_a_close_waits(tmp_path):
-    gate = Gate()
-    async with bridge_world(says("one"), [gate], cwd=tmp_path, high_water=1) as world:
-        session = await world.new_session()
-        await world.prompt(session, "x" * 200_000)
-        prompt = await world.send_prompt(session, "two")
-        await gate.reached.wait()
-        world.updates.clear()
-        load = await world.send("session/load", sessionId=session, cwd=str(tmp_path), mcpServers=[])
-        while not world.client.peer.congested:
-            await world.agents.runtime.sleep(0)
+    async with showing(tmp_path) as (world, _, session, prompt, load):
         agent = world.bridge.present(session).agent
         closing = await world.send("session/close", sessionId=session)
         await agent.when_idle()

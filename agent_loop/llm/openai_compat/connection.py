@@ -126,8 +126,7 @@ class Connection(asyncio.Protocol):
         if self._has_head and self._ends_with_connection and exc is None:
             self._complete = True
         if self._failure is None:
-            ended = "the server closed the connection" if self._has_head else "the server closed the connection unasked"
-            self._failure = ended if exc is None else str(exc) or type(exc).__name__
+            self._failure = "the server closed the connection" if exc is None else str(exc) or type(exc).__name__
         self._closed.set()
         self._wake()
 
